@@ -1,0 +1,285 @@
+package compare
+
+import (
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/measure"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+)
+
+const (
+	// defaultScrape is Prometheus's default scrape interval.
+	defaultScrape = time.Minute
+	// fifth is the share of the judge window that shows how bad it is just now.
+	fifth = 5
+	// defaultImproved and defaultWorsened are used where the document gives no
+	// usable share: a share of 0 would credit every action.
+	defaultImproved = 0.5
+	defaultWorsened = 0.2
+)
+
+// judge is one objective's part in judging a trial.
+type judge struct {
+	trial   Trial
+	rules   spec.Remediation
+	service string
+	o       spec.Objective
+	own     bool
+	ms      measure.Set
+	limits  Limits
+	now     time.Time
+}
+
+type window struct {
+	length time.Duration
+	end    time.Time
+}
+
+func (j judge) judgeWindow() window {
+	return window{j.o.JudgeWindow, measure.Instant(j.trial.ClaimedAt)}
+}
+
+// lastFifth is absent where it cannot span two scrapes.
+func (j judge) lastFifth() (window, bool) {
+	scrape := j.trial.WorstScrape
+	if scrape <= 0 {
+		scrape = defaultScrape
+	}
+	length := (j.o.JudgeWindow / fifth).Truncate(time.Millisecond)
+	return window{length, measure.Instant(j.trial.ClaimedAt)}, length >= 2*scrape
+}
+
+func (j judge) preceding() window {
+	w := j.judgeWindow()
+	return window{w.length, w.end.Add(-w.length)}
+}
+
+func (j judge) beforeWindows() []window {
+	ws := []window{j.judgeWindow()}
+	if w, ok := j.lastFifth(); ok {
+		ws = append(ws, w)
+	}
+	if j.own {
+		ws = append(ws, j.preceding())
+	}
+	return ws
+}
+
+// afterEnd is the end of the first judge window wholly after applied + settle.
+func (j judge) afterEnd() time.Time {
+	return j.trial.applied().Add(j.trial.Settle + j.o.JudgeWindow)
+}
+
+// afterEnds are the ends of after and, for the own service, of the windows over
+// which it must hold; the last ends exactly holdFor later.
+func (j judge) afterEnds() []time.Time {
+	first := j.afterEnd()
+	ends := []time.Time{first}
+	if !j.own || j.rules.HoldFor <= 0 || j.o.JudgeWindow <= 0 {
+		return ends
+	}
+	last := first.Add(j.rules.HoldFor)
+	for at := first.Add(j.o.JudgeWindow); at.Before(last); at = at.Add(j.o.JudgeWindow) {
+		ends = append(ends, at)
+	}
+	return append(ends, last)
+}
+
+// vote judges the objective.
+func (j judge) vote() vote {
+	v := vote{outcome: OutcomePending, objective: j.service + "/" + j.o.ID}
+	first := j.afterEnd()
+	if j.now.Before(first) {
+		v.next = first
+		return v
+	}
+	before, ok := j.before()
+	if ok && !before.known() && !j.own {
+		// What was not seen before cannot be seen to have been harmed.
+		v.outcome = OutcomeNone
+		return v
+	}
+	after := j.at(window{j.o.JudgeWindow, first})
+	if !ok || !before.known() || !after.known() {
+		return j.wait(v, first)
+	}
+	v.before, v.after = before.ratio, after.ratio
+	if !misses(before.ratio, j.o.Target) {
+		return j.bystander(v)
+	}
+	return j.missed(v, before)
+}
+
+// missed judges an objective that missed its target before.
+func (j judge) missed(v vote, before reading) vote {
+	var ok bool
+	if v.recovering, ok = j.recovering(before); !ok {
+		return j.wait(v, j.afterEnd())
+	}
+	if !misses(v.after, j.o.Target) {
+		return j.hold(v)
+	}
+	v.outcome = j.compare(v.before, v.after)
+	if !j.own && v.outcome != OutcomeWorsened {
+		v.outcome = OutcomeNone
+	}
+	return v
+}
+
+// bystander was within target before: it counts only when it no longer is.
+func (j judge) bystander(v vote) vote {
+	v.outcome = OutcomeNone
+	if misses(v.after, j.o.Target) {
+		v.outcome = OutcomeWorsened
+	}
+	return v
+}
+
+// hold follows an objective that is within target after, for holdFor. A
+// neighbour is not what the action was for, so its recovery earns nothing.
+func (j judge) hold(v vote) vote {
+	if !j.own {
+		v.outcome = OutcomeNone
+		return v
+	}
+	var open *vote
+	for _, end := range j.afterEnds() {
+		if end.After(j.now) {
+			if open == nil {
+				open = &vote{outcome: OutcomePending, objective: v.objective, next: end}
+			}
+			break
+		}
+		r := j.at(window{j.o.JudgeWindow, end})
+		switch {
+		case r.known() && misses(r.ratio, j.o.Target):
+			// A relapse is certain, whatever else is not known.
+			v.outcome, v.after = OutcomeNoChange, r.ratio
+			return v
+		case !r.known() && open == nil:
+			w := j.wait(v, end)
+			open = &w
+		}
+	}
+	if open != nil {
+		return *open
+	}
+	v.outcome = OutcomeRecovered
+	return v
+}
+
+// compare holds the excess after against the excess before, both above zero.
+func (j judge) compare(before, after float64) Outcome {
+	was, is := excess(before, j.o.Target), excess(after, j.o.Target)
+	improved, worsened := shares(j.rules.Outcomes)
+	switch {
+	case is <= (1-improved)*was+epsilon:
+		return OutcomeImproved
+	case is >= (1+worsened)*was-epsilon:
+		return OutcomeWorsened
+	default:
+		return OutcomeNoChange
+	}
+}
+
+func shares(o spec.Outcomes) (improved, worsened float64) {
+	improved, worsened = o.Improved, o.Worsened
+	if !(improved > 0 && improved <= 1) {
+		improved = defaultImproved
+	}
+	if !(worsened > 0) {
+		worsened = defaultWorsened
+	}
+	return improved, worsened
+}
+
+// wait is what an unknown reading of the window ending at end means: ask again
+// while time is left, and Unknown when it is not.
+func (j judge) wait(v vote, end time.Time) vote {
+	deadline := end.Add(j.rules.UnknownFor)
+	if !j.now.Before(deadline) {
+		v.outcome, v.recovering = OutcomeUnknown, false
+		return v
+	}
+	v.outcome = OutcomePending
+	v.next = j.now.Add(max(j.o.JudgeWindow/fifth, time.Second))
+	if v.next.After(deadline) {
+		v.next = deadline
+	}
+	return v
+}
+
+// before is the worse of the judge window and its last fifth. It is not ok
+// while the source could not be asked, which says nothing about the service.
+func (j judge) before() (r reading, ok bool) {
+	whole := j.at(j.judgeWindow())
+	if notAsked(whole) {
+		return whole, false
+	}
+	w, spans := j.lastFifth()
+	if !spans || !whole.known() {
+		return whole, true
+	}
+	part := j.at(w)
+	if notAsked(part) && j.timeLeft() {
+		return part, false
+	}
+	if part.known() && part.ratio > whole.ratio {
+		return part, true
+	}
+	return whole, true
+}
+
+// recovering reports whether before had at most half of the excess of the judge
+// window preceding it. What is not known is not recovering.
+func (j judge) recovering(before reading) (is, ok bool) {
+	if !j.own {
+		return false, true
+	}
+	earlier := j.at(j.preceding())
+	if notAsked(earlier) && j.timeLeft() {
+		return false, false
+	}
+	if !earlier.known() || !misses(earlier.ratio, j.o.Target) {
+		return false, true
+	}
+	return excess(before.ratio, j.o.Target) <= excess(earlier.ratio, j.o.Target)/2+epsilon, true
+}
+
+func (j judge) timeLeft() bool {
+	return j.now.Before(j.afterEnd().Add(j.rules.UnknownFor))
+}
+
+// nothing is the vote of an objective that was within target before and after.
+func (j judge) nothing() vote {
+	v := vote{outcome: OutcomeNoChange, objective: j.service + "/" + j.o.ID}
+	if before, ok := j.before(); ok && before.known() {
+		v.before = before.ratio
+		v.recovering, _ = j.recovering(before)
+	}
+	if after := j.at(window{j.o.JudgeWindow, j.afterEnd()}); after.known() {
+		v.after = after.ratio
+	}
+	return v
+}
+
+// at reads one window, fresh at its own end, with traffic enough.
+func (j judge) at(w window) reading {
+	m := j.ms.Get(measure.ID{Service: j.service, Objective: j.o.ID, Window: w.length, At: w.end})
+	r := read(m, w.end, j.limits.maxSampleAge(m.Source))
+	if r.known() && lowTraffic(m, j.o.MinEvents) {
+		return unknownReading(LowTraffic, "fewer events than minEvents")
+	}
+	return r
+}
+
+// notAsked reports whether the source could not tell: then asking again may
+// help, which it does not where there was nothing to see.
+func notAsked(r reading) bool {
+	switch r.reason {
+	case measure.SourceError, measure.Partial, measure.QueryError, measure.NotMeasured:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,160 @@
+// Package measure is the observed state: it turns objectives into queries at
+// explicit instants, and gives Measurements: good and total counts with the
+// time of the sample they rest on, or the reason why nothing is known.
+//
+// The package is pure; the Prometheus HTTP API is in measure/prom.
+package measure
+
+import (
+	"cmp"
+	"time"
+)
+
+// Reason says why a measurement is unknown. It is the same word in metrics,
+// logs, pages and tables. The empty Reason means known.
+type Reason string
+
+// The reasons that a source alone can tell. Compare adds its own.
+const (
+	// NoData: the query worked and the total returned nothing.
+	NoData Reason = "no-data"
+	// NotFinite: NaN or an infinity.
+	NotFinite Reason = "not-finite"
+	// SeveralSeries: more than one series where one was expected.
+	SeveralSeries Reason = "several-series"
+	// NotAVector: a matrix, a string or a native histogram sample.
+	NotAVector Reason = "not-a-vector"
+	// Partial: the source says that its answer is incomplete or truncated.
+	Partial Reason = "partial"
+	// OutOfRange: good exceeds total by more than 1 %, or a negative count.
+	OutOfRange Reason = "out-of-range"
+	// SourceError: the source did not answer, or answered with an error.
+	SourceError Reason = "source-error"
+	// QueryError: the source refused the query (bad_data, execution).
+	QueryError Reason = "query-error"
+	// NotMeasured: no query of that identity was asked.
+	NotMeasured Reason = "not-measured"
+)
+
+// SourceFault reports whether the reason is the source's fault and not the
+// service's: such an Unknown pages once for the source.
+func (r Reason) SourceFault() bool { return r == SourceError || r == Partial }
+
+// ID identifies what is measured: one objective, over one window that ends at
+// one instant.
+type ID struct {
+	Service, Objective string
+	Window             time.Duration
+	// At is UTC with whole milliseconds, as Prometheus keeps time.
+	At time.Time
+	// TotalOnly: only the total (or the raw value) is asked, to learn whether
+	// there was data and traffic at all. It is part of the identity so that
+	// such an answer, which has no error ratio, is never taken for one that
+	// has.
+	TotalOnly bool
+}
+
+// Query is one measurement to take.
+type Query struct {
+	ID     ID
+	Source string
+	// Good, Bad, Total, Raw are PromQL with the window filled in; "" where the
+	// indicator has none.
+	Good, Bad, Total, Raw string
+	// SampleTime is max(timestamp(selector)) over the plain selectors of the
+	// total (or raw) query, asked at the same instant: an instant query stamps
+	// its own time on an aggregate, so the aggregate's time proves nothing.
+	SampleTime string
+	// FirstSample is the time of the oldest sample in a long window. It is set
+	// on coverage queries and asked only when the total has no value, so that a
+	// person can be told how long the window is still warming.
+	FirstSample   string
+	RawSuccess    bool
+	AbsentBadZero bool
+	// Refused says why the query must not be asked; the answer is
+	// Unknown(query-error) with these words.
+	Refused string
+}
+
+// Measurement is what was measured for one Query.
+type Measurement struct {
+	ID     ID
+	Source string
+	// Reason is empty when the measurement is known.
+	Reason Reason
+	// Detail is the source's own words for the reason, shortened, for people.
+	Detail string
+	// Good and Total are counts of events over the window. Both are 0 for a
+	// raw indicator; then HasEvents is false.
+	Good, Total float64
+	HasEvents   bool
+	// ErrorRatio is bad / total, or the raw ratio, 0 to 1. A total of 0 has no
+	// ratio: it is known, with ErrorRatio 0 and Total 0, and compare makes it
+	// low-traffic.
+	ErrorRatio float64
+	// SampleAt is the time of the newest sample under the total query; zero
+	// when unknown, or when only the total was asked.
+	SampleAt time.Time
+	// FirstAt is the answer to Query.FirstSample; zero when it was not asked or
+	// not answered.
+	FirstAt time.Time
+	// Notes are the source's infos; they stop nothing.
+	Notes []string
+}
+
+// Known reports whether the measurement may be compared with anything.
+func (m Measurement) Known() bool { return m.Reason == "" }
+
+// Set is measurements by identity, as one pass sees them.
+type Set map[ID]Measurement
+
+// NewSet indexes measurements. Two answers for one identity that differ leave
+// it unknown, whatever their order: a source that says two things at once is
+// not believed in either.
+func NewSet(ms []Measurement) Set {
+	s := make(Set, len(ms))
+	for _, m := range ms {
+		if old, ok := s[m.ID]; ok {
+			m = merge(old, m)
+		}
+		s[m.ID] = m
+	}
+	return s
+}
+
+func merge(a, b Measurement) Measurement {
+	switch {
+	case a.Known() && b.Known() && a.sameAs(b):
+		return a
+	case a.Known() && b.Known():
+		return Measurement{
+			ID: a.ID, Source: min(a.Source, b.Source), Reason: SourceError,
+			Detail: "two different answers to one question",
+		}
+	case a.Known():
+		return b
+	case b.Known():
+		return a
+	}
+	if cmp.Or(cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Detail, b.Detail)) <= 0 {
+		return a
+	}
+	return b
+}
+
+// sameAs compares what is measured, not the notes beside it.
+func (m Measurement) sameAs(o Measurement) bool {
+	return m.Source == o.Source && m.HasEvents == o.HasEvents && m.Good == o.Good && m.Total == o.Total &&
+		m.ErrorRatio == o.ErrorRatio && m.SampleAt.Equal(o.SampleAt)
+}
+
+// Get returns the measurement, or one that is Unknown(not-measured).
+func (s Set) Get(id ID) Measurement {
+	if m, ok := s[id]; ok {
+		return m
+	}
+	return Measurement{ID: id, Reason: NotMeasured}
+}
+
+// Instant is now as queries use it: UTC, whole milliseconds.
+func Instant(now time.Time) time.Time { return now.UTC().Truncate(time.Millisecond) }
