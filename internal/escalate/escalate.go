@@ -1,0 +1,141 @@
+// Package escalate is the hand-over to people. It takes what should be known
+// by whom (Pages) and what receivers hold, and gives what must be sent now.
+// Sending is at least once, with a stable dedup key for each episode.
+package escalate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+)
+
+// Reasons that page, as labels and codes.
+const (
+	// CannotAct: a breach on which Setpoint cannot or may not act.
+	CannotAct = "cannot-act"
+	// HandedOver: policy or the action's class escalates, or the proposer did.
+	HandedOver       = "handed-over"
+	Blind            = "blind"
+	TrafficLost      = "traffic-lost"
+	SourceDown       = "source-down"
+	InDoubt          = "in-doubt"
+	PolicyFault      = "policy-fault"
+	LedgerFault      = "ledger-fault"
+	ApprovalExpired  = "approval-expired"
+	ApprovalVoid     = "approval-void"
+	ApprovalNeeded   = "approval-needed"
+	DependencyDown   = "dependency-down"
+	Suspended        = "suspended"
+	DocumentsRemoved = "documents-removed"
+)
+
+// The severities, which are labels that people route by.
+const (
+	SeverityCritical = "critical"
+	SeverityWarning  = "warning"
+)
+
+// Severity is that of a page opened for the reason. Critical is what is known
+// or likely to hurt users now (a breach without a step, traffic that is gone,
+// a target whose state nobody can tell) and a ledger that would lose the next
+// page. Warning is what is not known to hurt: a measurement that is missing, a
+// policy that does not load; each service that is breached meanwhile has its
+// own critical page. A service that goes blind during a breach keeps the page,
+// and the severity, of the breach. Any other word is critical.
+func Severity(reason string) string {
+	switch reason {
+	case Blind, SourceDown, PolicyFault, DocumentsRemoved:
+		return SeverityWarning
+	}
+	return SeverityCritical
+}
+
+// Page is one thing that people should know. It exists while it should be
+// open; every pass reconciles what receivers hold with the pages that should
+// exist.
+type Page struct {
+	// ID is the dedup key: the episode's id for a service, or the subject for
+	// a fault without one ("source/main", "policy", "ledger").
+	ID      string `json:"id"`
+	Service string `json:"service"`
+	Episode string `json:"episode"`
+	// Reason is the one it was opened for. It is part of the receivers'
+	// identity and never changes; Now holds the present one.
+	Reason   string `json:"reason"`
+	Now      string `json:"now"`
+	Severity string `json:"severity"`
+	// Summary is one line; Text is the body: what is broken (measured), what
+	// was tried, why it stopped, what it would do next, the command to run.
+	Summary string `json:"summary"`
+	Text    string `json:"text"`
+	// Gist is a digest over the facts that make the page worth sending again.
+	// Numbers that move with each pass are not part of it. Empty: Summary and
+	// Text stand for it.
+	Gist string `json:"gist,omitempty"`
+	// Receivers by name, in order.
+	Receivers []string  `json:"receivers"`
+	Since     time.Time `json:"since"`
+	// EndedAt is zero while open; EndReason is recovered, document-removed or
+	// ended-by-<principal>.
+	EndedAt   time.Time `json:"endedAt,omitzero"`
+	EndReason string    `json:"endReason"`
+	AckedBy   string    `json:"ackedBy"`
+}
+
+// Receiver delivers pages by one technology. Send is idempotent by Page.ID; a
+// page with EndedAt set ends what the receiver holds.
+type Receiver interface {
+	Name() string
+	Send(ctx context.Context, p Page) error
+}
+
+// ContentDigest is over what a receiver shows, as far as a change of it is
+// worth a delivery: reason, present reason, severity, gist and end. It knows
+// nothing of delivery times, acknowledgements and receivers.
+func (p Page) ContentDigest() string {
+	content := struct {
+		ID, Service, Reason, Now, Severity, Gist, Summary, Text, EndReason string
+		Ended                                                              bool
+	}{
+		ID: p.ID, Service: p.Service, Reason: p.Reason, Now: p.Now, Severity: p.Severity, Gist: p.Gist,
+		EndReason: p.EndReason, Ended: !p.EndedAt.IsZero(),
+	}
+	if p.Gist == "" {
+		content.Summary, content.Text = p.Summary, p.Text
+	}
+	return digest(content)
+}
+
+// digest is the SHA-256 (hex) of the JSON of plain values.
+func digest(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		// A number that JSON cannot hold. The type's own text serves as well.
+		b = []byte(err.Error())
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// AlertName is the label alertname of pages at Alertmanager.
+const AlertName = "SetpointEscalation"
+
+// Labels are the identity of the page at Alertmanager. They do not change
+// during an episode.
+func (p Page) Labels() map[string]string {
+	return map[string]string{
+		"alertname": AlertName, "service": p.Service, "episode": p.ID,
+		"severity": p.Severity, "reason": p.Reason,
+	}
+}
+
+// Annotations are what receivers of Alertmanager's kind show and may change.
+func (p Page) Annotations() map[string]string {
+	as := map[string]string{"summary": p.Summary, "description": p.Text, "now": p.Now}
+	if !p.EndedAt.IsZero() {
+		as["ended"] = p.EndReason
+	}
+	return as
+}

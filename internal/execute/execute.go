@@ -1,0 +1,92 @@
+// Package execute sends. It takes a gate.Permit, which only the gate can
+// mint, and gives a Receipt: what the actuator answered, which is never
+// evidence that it helped. The technologies are in the packages below it; what
+// they share about the wire (the envelope, the signature, the reading of an
+// answer) is here and pure.
+package execute
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/propose"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+)
+
+// Effect is where an effect stands (CONTRACTS: effect).
+type Effect string
+
+// The effects. Claimed, Void and Started are the ledger's; the executor gives
+// Applied to InDoubt; the last three settle an in-doubt one.
+const (
+	None             Effect = "none"
+	Claimed          Effect = "claimed"
+	Void             Effect = "void"
+	Started          Effect = "started"
+	Applied          Effect = "applied"
+	AppliedWithError Effect = "applied-with-error"
+	NoOp             Effect = "no-op"
+	Failed           Effect = "failed"
+	NotNow           Effect = "not-now"
+	InDoubt          Effect = "in-doubt"
+	Landed           Effect = "landed"
+	NotLanded        Effect = "not-landed"
+	Unknown          Effect = "unknown"
+)
+
+// Judged reports whether measurement judges the effect.
+func (e Effect) Judged() bool { return e == Applied || e == AppliedWithError || e == Landed }
+
+// Final reports whether the effect can no longer change.
+func (e Effect) Final() bool {
+	switch e {
+	case Void, Applied, AppliedWithError, NoOp, Failed, NotNow, Landed, NotLanded:
+		return true
+	}
+	return false
+}
+
+// Receipt is what the actuator answered to one send.
+type Receipt struct {
+	Effect Effect `json:"effect"`
+	// At is when the answer came, or the deadline passed.
+	At time.Time `json:"at"`
+	// AppliedAt is from when the effect counts as applied (202: + maxLateness);
+	// zero unless Effect is Applied or AppliedWithError.
+	AppliedAt time.Time `json:"appliedAt,omitzero"`
+	// Detail is for people: status and a shortened, cleaned body.
+	Detail string `json:"detail"`
+}
+
+// Observation is what Observe saw. Known is false when there was no answer.
+type Observation struct {
+	Known bool
+	// Result of the key asked for: "" (no such key), applied, no-op, failed or
+	// not-now.
+	Result Effect
+	// KeyKnown: the actuator answered {"known": true} for the key.
+	KeyKnown bool
+	// State is the target's present state by parameter name.
+	State  propose.Live
+	Detail string
+}
+
+// ErrNoPermit is returned for a zero, expired or foreign permit.
+var ErrNoPermit = errors.New("no valid permit")
+
+// Executor sends permitted actions of one technology. Execute sends at most
+// once and never retries; whatever it cannot prove is InDoubt. It does not
+// remember keys: that one permit is sent once is the ledger's claim. Its error
+// is ErrNoPermit or another refusal before anything was sent; the receipt
+// beside an error is Failed and says the same. Observe changes nothing.
+type Executor interface {
+	Execute(ctx context.Context, p gate.Permit) (Receipt, error)
+	Observe(ctx context.Context, a spec.Action, key gate.Key) Observation
+}
+
+// Refused is the receipt beside an error: nothing was sent.
+func Refused(at time.Time, err error) (Receipt, error) {
+	return Receipt{Effect: Failed, At: at, Detail: CleanText("not sent: "+err.Error(), MaxDetail)}, err
+}
