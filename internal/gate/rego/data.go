@@ -1,0 +1,120 @@
+package rego
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/util"
+)
+
+// readData merges the data files of a bundle, each below its folder, and
+// refuses what would let data grant or hide something.
+func readData(files []File) (map[string]any, []Finding) {
+	root := map[string]any{}
+	var fs []Finding
+	for _, f := range files {
+		fail := func(text string) { fs = append(fs, Finding{File: f.Path, Code: CodeData, Text: text}) }
+		var doc map[string]any
+		if err := util.Unmarshal(f.Data, &doc); err != nil {
+			fail("not one JSON or YAML object: " + err.Error())
+			continue
+		}
+		if p := firstNull(doc, "data"); p != "" {
+			fail(p + " is null, which sorts below every number; leave it out or give a value")
+			continue
+		}
+		if err := merge(root, folder(f.Path), doc); err != nil {
+			fail(err.Error())
+		}
+	}
+	if _, ok := root["setpoint"]; ok {
+		fs = append(fs, Finding{Code: CodeData, Text: "data has the key setpoint, which is reserved for packages: data cannot grant"})
+	}
+	return root, append(fs, openExceptions(root)...)
+}
+
+func folder(p string) []string {
+	dir := path.Dir(p)
+	if dir == "." {
+		return nil
+	}
+	return strings.Split(dir, "/")
+}
+
+func merge(root map[string]any, at []string, doc map[string]any) error {
+	for _, name := range at {
+		next, ok := root[name].(map[string]any)
+		if !ok {
+			if _, taken := root[name]; taken {
+				return fmt.Errorf("folder %s and a value of that name are both in data", name)
+			}
+			next = map[string]any{}
+			root[name] = next
+		}
+		root = next
+	}
+	return mergeObjects(root, doc)
+}
+
+func mergeObjects(into, from map[string]any) error {
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		old, taken := into[name]
+		a, aok := old.(map[string]any)
+		b, bok := from[name].(map[string]any)
+		switch {
+		case !taken:
+			into[name] = from[name]
+		case aok && bok:
+			if err := mergeObjects(a, b); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("%s is in data twice", name)
+		}
+	}
+	return nil
+}
+
+// firstNull is the path of the first null below v, or "".
+func firstNull(v any, at string) string {
+	switch v := v.(type) {
+	case nil:
+		return at
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			if p := firstNull(v[k], at+"."+k); p != "" {
+				return p
+			}
+		}
+	case []any:
+		for i, e := range v {
+			if p := firstNull(e, at+"["+strconv.Itoa(i)+"]"); p != "" {
+				return p
+			}
+		}
+	}
+	return ""
+}
+
+// openExceptions are entries of data.exceptions without an end: an exception
+// for ever is a rule, and belongs where rules are read.
+func openExceptions(root map[string]any) []Finding {
+	var out []Finding
+	list, ok := root["exceptions"].([]any)
+	if _, present := root["exceptions"]; present && !ok {
+		return []Finding{{Code: CodeData, Text: "data.exceptions must be a list of objects with until"}}
+	}
+	for i, e := range list {
+		o, ok := e.(map[string]any)
+		until, _ := o["until"].(string)
+		if _, err := time.Parse(time.RFC3339, until); !ok || err != nil {
+			out = append(out, Finding{Code: CodeData, Text: fmt.Sprintf("data.exceptions[%d] has no until as an RFC 3339 time", i)})
+		}
+	}
+	return out
+}

@@ -1,0 +1,3 @@
+package setpoint.gate
+
+approval contains {"reason": "x", "approvers": data.people} if true

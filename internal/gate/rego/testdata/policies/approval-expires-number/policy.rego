@@ -1,0 +1,3 @@
+package setpoint.gate
+
+approval contains {"reason": "x", "expires": 900} if true

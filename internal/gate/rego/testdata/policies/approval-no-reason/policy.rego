@@ -1,0 +1,3 @@
+package setpoint.gate
+
+approval contains {"approvers": ["@a"]} if true

@@ -1,0 +1,3 @@
+package setpoint.gate
+
+approval contains {"reason": "x", "quorum": 0} if true

@@ -1,0 +1,3 @@
+package setpoint.gate_test
+
+test_x if {

@@ -1,0 +1,3 @@
+package setpoint.gate
+
+auto contains "day" if time.now_ns() > 0

@@ -1,0 +1,3 @@
+package setpoint.gate
+
+auto := {"yes"} if input.action.class == "auto"

@@ -1,0 +1,3 @@
+package setpoint.gate
+
+default verdict := "auto"

@@ -1,0 +1,3 @@
+package setpoint.gate
+
+auto contains "from-a-test" if true

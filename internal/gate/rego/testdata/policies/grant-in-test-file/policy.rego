@@ -1,0 +1,3 @@
+package setpoint.gate
+
+deny contains "never" if false

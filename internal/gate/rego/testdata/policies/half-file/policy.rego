@@ -1,0 +1,4 @@
+package setpoint.gate
+
+auto contains "half" if {
+	input.action.cl

@@ -1,0 +1,5 @@
+package setpoint.gate
+
+auto contains "typo" if {
+	not input.action.clas == "approval"
+}

@@ -1,0 +1,5 @@
+package setpoint.gate
+
+auto contains "typo" if {
+	input.acton.class == "auto"
+}

@@ -1,0 +1,3 @@
+package setpoint.gate
+
+auto contains {"reason": "x"} if true

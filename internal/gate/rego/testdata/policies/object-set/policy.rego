@@ -1,0 +1,3 @@
+package setpoint.gate
+
+auto["yes"] := true if input.action.class == "auto"

@@ -1,0 +1,3 @@
+package setpoint.gate.auto
+
+x := 1

@@ -1,0 +1,3 @@
+package setpoint.gates
+
+auto contains "x" if input.action.class == "auto"

@@ -1,0 +1,3 @@
+package setpoint.gate
+
+auto contains sprintf("%s-ok", [input.action.name]) if true

@@ -1,0 +1,3 @@
+package setpoint.gate
+
+auto contains "It Is Fine" if true

@@ -1,0 +1,7 @@
+package setpoint.gate
+
+a if b
+
+b if a
+
+auto contains "x" if a

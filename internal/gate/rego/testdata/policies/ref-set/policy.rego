@@ -1,0 +1,3 @@
+package setpoint.gate
+
+auto.foo contains "yes" if input.action.class == "auto"

@@ -1,0 +1,3 @@
+package setpoint.gate
+
+aproval contains "x" if input.action.class == "auto"

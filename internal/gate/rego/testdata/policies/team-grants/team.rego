@@ -1,0 +1,3 @@
+package setpoint.team["team-payments"]
+
+auto contains "ours" if true

@@ -1,0 +1,3 @@
+package setpoint.team["team-payments"]
+
+deny contains "x" if true

@@ -1,0 +1,3 @@
+package setpoint.gate
+
+verdict := "auto" if input.action.class == "auto"

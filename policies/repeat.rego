@@ -1,0 +1,33 @@
+package setpoint.gate
+
+# METADATA
+# title: A second attempt that did not help before needs a person
+# description: >-
+#   The action was tried in this episode and measurement says that it did not
+#   help. More of the same is a person's decision.
+# custom:
+#   remedy: look at what else changed; approve if it should be tried again
+approval contains "second-try" if {
+	runnable
+	count(fruitless) > 0
+}
+
+# METADATA
+# title: An action that failed repeatedly in this episode is handed over
+# custom:
+#   remedy: take over; the attempts and what they did are on the page
+escalate contains "repeatedly-fruitless" if {
+	not input.proposal.undo
+	count(fruitless) >= data.limits.fruitlessAttempts
+}
+
+# METADATA
+# title: The same action with the same arguments made it worse in this episode
+# custom:
+#   remedy: propose something else, or other arguments
+deny contains "worsened-before" if {
+	not input.proposal.undo
+	some i in fruitless
+	input.tried[i].outcome == "worsened"
+	input.tried[i].parameters == input.proposal.parameters
+}
