@@ -1,0 +1,69 @@
+package config
+
+import (
+	"path/filepath"
+
+	"github.com/setpoint-dev/setpoint/internal/spec"
+)
+
+// Parse reads setpoint.yaml strictly and fills in the defaults. The error is
+// spec.Faults with everything that is wrong; the Config is then empty.
+func Parse(file spec.File) (Config, error) {
+	doc, faults := spec.OneDocument(file)
+	c := Default()
+	faults = append(faults, doc.Decode(&c)...)
+	k := checker{positions: doc.Positions(), faults: faults}
+	k.config(c)
+	if err := k.faults.Err(); err != nil {
+		return Config{}, err
+	}
+	return c, nil
+}
+
+// SetDirectory makes each relative path one below dir, the folder of
+// setpoint.yaml. It is called once, before the paths are used.
+func (c *Config) SetDirectory(dir string) {
+	for _, path := range c.paths() {
+		if *path != "" && !filepath.IsAbs(*path) {
+			*path = filepath.Join(dir, *path)
+		}
+	}
+	for name, path := range c.Secrets {
+		if path != "" && !filepath.IsAbs(path) {
+			c.Secrets[name] = filepath.Join(dir, path)
+		}
+	}
+	for i := range c.Sources {
+		c.Sources[i].HTTP.SetDirectory(dir)
+	}
+}
+
+// paths are all values that name a file or a folder.
+func (c *Config) paths() []*string {
+	out := []*string{
+		&c.Policies.Path, &c.Policies.Shadow, &c.Prompts, &c.Proposer.Rules,
+		&c.Ledger.SQLite.Path, &c.Ledger.FreezeDir, &c.Web.Socket, &c.Web.TokensFile, &c.Changes.File,
+		&c.Executors.Kubernetes.Kubeconfig,
+	}
+	for i := range c.Documents {
+		out = append(out, &c.Documents[i])
+	}
+	for i := range c.Proposer.Endpoints {
+		out = append(out, &c.Proposer.Endpoints[i].APIKeyFile)
+	}
+	for _, r := range c.Receivers {
+		if r.Webhook != nil {
+			out = append(out, &r.Webhook.SecretFile)
+		}
+		if r.PagerDuty != nil {
+			out = append(out, &r.PagerDuty.RoutingKeyFile)
+		}
+	}
+	if c.Ledger.Postgres != nil {
+		out = append(out, &c.Ledger.Postgres.DSNFile)
+	}
+	if c.Slack != nil {
+		out = append(out, &c.Slack.BotTokenFile, &c.Slack.AppTokenFile, &c.Slack.SigningSecretFile)
+	}
+	return out
+}

@@ -1,0 +1,62 @@
+package config
+
+import (
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/spec"
+)
+
+func (k *checker) receivers(all []Receiver) {
+	names(k, "receivers", all, func(r Receiver) string { return r.Name })
+	for i, r := range all {
+		at := spec.IndexPath("receivers", i)
+		k.oneKind(at, r)
+		k.duration(at+".heartbeat", r.Heartbeat, 0, 7*day)
+		k.that(r.Heartbeat == 0 || r.Heartbeat >= time.Minute, at+".heartbeat",
+			"is %s, want 1m or more, or no heartbeat", spec.FormatDuration(r.Heartbeat))
+		k.duration(at+".escalateAfter", r.EscalateAfter, time.Second, day)
+		if r.Alertmanager != nil {
+			k.url(at+".alertmanager.url", r.Alertmanager.URL)
+		}
+		if r.Webhook != nil {
+			k.url(at+".webhook.url", r.Webhook.URL)
+		}
+	}
+}
+
+func (k *checker) oneKind(at string, r Receiver) {
+	count := 0
+	for _, set := range []bool{r.Alertmanager != nil, r.Webhook != nil, r.PagerDuty != nil, r.Slack != nil, r.Command != nil} {
+		if set {
+			count++
+		}
+	}
+	k.that(count == 1, at, "has %d kinds, want exactly one: alertmanager or webhook", count)
+}
+
+// unsupported refuses by name what is read and cannot be done yet. A setting
+// that is accepted and does nothing would be believed.
+func (k *checker) unsupported(c Config) {
+	for _, u := range []struct {
+		set        bool
+		path, what string
+	}{
+		{c.Ledger.Postgres != nil, "ledger.postgres", "postgres: use sqlite"},
+		{c.Slack != nil, "slack", "slack: answer by setpoint approve"},
+		{c.Executors.Command.set(), "executors.command", "command.run: use webhook.post"},
+		{c.Executors.Kubernetes.Kubeconfig != "", "executors.kubernetes.kubeconfig", "kubernetes: use webhook.post"},
+		{c.Policies.Shadow != "", "policies.shadow", "a shadow policy: remove it"},
+		{c.Changes.File != "", "changes.file", "a change feed: remove it"},
+	} {
+		k.that(!u.set, u.path, "not supported by this version: %s", u.what)
+	}
+	const instead = "use alertmanager or webhook"
+	for i, r := range c.Receivers {
+		at := spec.IndexPath("receivers", i)
+		k.that(r.PagerDuty == nil, at+".pagerduty", "not supported by this version: pagerduty: %s", instead)
+		k.that(r.Slack == nil, at+".slack", "not supported by this version: slack: %s", instead)
+		k.that(r.Command == nil, at+".command", "not supported by this version: command: %s", instead)
+	}
+}
+
+func (c CommandExecutor) set() bool { return len(c.Allow) > 0 || len(c.EnvAllow) > 0 }

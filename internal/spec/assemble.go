@@ -1,0 +1,267 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// remediate gives each service its Remediation and applies the overrides.
+func (l *loader) remediate(set Set) {
+	first := map[string]remediation{}
+	for _, r := range l.remediations {
+		name := r.value.Service
+		if name == "" {
+			continue // The missing key is a fault already.
+		}
+		if other, dup := first[name]; dup {
+			l.add(r.doc.Fault("spec.service", "service %q has the Remediation %q in %s already: a service has one",
+				name, other.value.Name, other.doc.Pos))
+			continue
+		}
+		first[name] = r
+		i := slices.IndexFunc(set.Services, func(s Service) bool { return s.Name == name })
+		if i < 0 || len(set.Services[i].Objectives) == 0 {
+			l.add(r.doc.Fault("spec.service", "service %q has no SLO in these documents, %s", name, didYouMean(name, set.promised())))
+			continue
+		}
+		set.Services[i].Remediation = r.value
+		l.override(&set.Services[i], r)
+	}
+}
+
+// promised are the names of the services that have an SLO.
+func (s Set) promised() []string {
+	var names []string
+	for _, svc := range s.Services {
+		if len(svc.Objectives) > 0 {
+			names = append(names, svc.Name)
+		}
+	}
+	return names
+}
+
+// override applies spec.objectives: by the SLO's name to all of its
+// objectives, and by "slo/objective" to one, which wins.
+func (l *loader) override(svc *Service, r remediation) {
+	for i := range svc.Objectives {
+		o := &svc.Objectives[i]
+		if by, ok := r.overrides[o.SLO]; ok {
+			by.apply(o)
+		}
+		if by, ok := r.overrides[o.ID]; ok && o.ID != o.SLO {
+			by.apply(o)
+		}
+	}
+	var known []string
+	for _, o := range svc.Objectives {
+		known = append(known, o.SLO, o.ID)
+	}
+	l.checkOverrides(*svc, r, known)
+}
+
+func (l *loader) checkOverrides(svc Service, r remediation, known []string) {
+	for _, name := range sortedKeys(r.overrides) {
+		if !slices.Contains(known, name) {
+			l.add(r.doc.Fault(KeyPath("spec.objectives", name), "service %q has no SLO or objective of that name, %s",
+				svc.Name, didYouMean(name, slices.Compact(slices.Sorted(slices.Values(known))))))
+		}
+		if by := r.overrides[name]; by.AbsentBad != nil && slices.ContainsFunc(svc.Objectives, func(o Objective) bool {
+			return (o.SLO == name || o.ID == name) && o.Indicator.Raw != nil
+		}) {
+			l.add(r.doc.Fault(KeyPath("spec.objectives", name)+".absentBad", "is for a ratio of good or bad to total; this SLO is raw"))
+		}
+	}
+}
+
+func (by override) apply(o *Objective) {
+	if by.JudgeWindow != nil {
+		o.JudgeWindow = *by.JudgeWindow
+	}
+	if by.MinEvents != nil {
+		o.MinEvents = *by.MinEvents
+	}
+	if by.AbsentBad != nil {
+		o.Indicator.AbsentBadZero = *by.AbsentBad == "zero"
+	}
+	if len(by.Sources) == 1 {
+		for _, q := range []**Query{&o.Indicator.Good, &o.Indicator.Bad, &o.Indicator.Total, &o.Indicator.Raw} {
+			if *q != nil {
+				moved := **q
+				moved.Source = by.Sources[0]
+				*q = &moved
+			}
+		}
+	}
+	if len(by.BurnRates) > 0 {
+		o.BurnRates = nil
+		for _, b := range by.BurnRates {
+			o.BurnRates = append(o.BurnRates, BurnRate(b))
+		}
+	}
+}
+
+// checkNames refuses two documents of one kind with one name.
+func (l *loader) checkNames(set Set) {
+	first := map[string]Position{}
+	once := func(kind string, d Document) {
+		key := kind + " " + d.Name
+		if at, dup := first[key]; dup && d.Name != "" {
+			l.add(d.Fault("metadata.name", "%s %q is in %s already", kind, shorten(d.Name), at))
+			return
+		}
+		first[key] = d.Pos
+	}
+	for _, r := range l.remediations {
+		once("Remediation", r.doc)
+	}
+	for _, m := range l.maintenances {
+		once("Maintenance", m.doc)
+	}
+	for _, e := range l.exceptions {
+		once("Exception", e.doc)
+	}
+	for _, svc := range set.Services {
+		for i := 1; i < len(svc.Objectives); i++ {
+			if a, b := svc.Objectives[i-1], svc.Objectives[i]; a.ID == b.ID && !strings.HasSuffix(b.ID, "/") {
+				l.add(Fault{Pos: b.Pos, Text: fmt.Sprintf("objective %q of service %q is in %s already", b.ID, svc.Name, a.Pos)})
+			}
+		}
+	}
+}
+
+// checkReferences resolves every name of a service.
+func (l *loader) checkReferences(set Set) {
+	resolve := func(d Document, path, name string) {
+		svc, ok := set.Service(name)
+		switch {
+		case name == "":
+		case !ok:
+			l.add(d.Fault(path, "there is no service %q, %s", shorten(name), didYouMean(name, set.promised())))
+		case len(svc.Objectives) == 0:
+			l.add(d.Fault(path, "service %q has no SLO, so its state is never known", name))
+		}
+	}
+	for _, r := range l.remediations {
+		for i, name := range r.value.DependsOn {
+			resolve(r.doc, IndexPath("spec.dependsOn", i), name)
+		}
+	}
+	for _, m := range l.maintenances {
+		for i, name := range m.value.Services {
+			resolve(m.doc, IndexPath("spec.services", i), name)
+		}
+	}
+	for _, e := range l.exceptions {
+		resolve(e.doc, "spec.service", e.value.Service)
+	}
+}
+
+// checkCycles names each cycle of dependsOn once: services in a cycle would
+// hold one another for ever.
+func (l *loader) checkCycles(set Set) {
+	docs := map[string]Document{}
+	for _, r := range l.remediations {
+		docs[r.value.Service] = r.doc
+	}
+	done := map[string]bool{}
+	var path []string
+	var visit func(name string)
+	visit = func(name string) {
+		if i := slices.Index(path, name); i >= 0 {
+			cycle := append(slices.Clone(path[i:]), name)
+			l.add(docs[path[len(path)-1]].Fault("spec.dependsOn", "is a cycle: %s", strings.Join(cycle, " -> ")))
+			return
+		}
+		if done[name] {
+			return
+		}
+		path = append(path, name)
+		if svc, ok := set.Service(name); ok {
+			for _, next := range svc.Remediation.DependsOn {
+				visit(next)
+			}
+		}
+		path = path[:len(path)-1]
+		done[name] = true
+	}
+	for _, svc := range set.Services {
+		visit(svc.Name)
+	}
+}
+
+// checkService checks what needs both the SLOs and the Remediation.
+func (l *loader) checkService(svc *Service) {
+	var doc *Document
+	for i, r := range l.remediations {
+		if r.value.Service == svc.Name {
+			doc = &l.remediations[i].doc
+			break
+		}
+	}
+	var longest time.Duration
+	for _, o := range svc.Objectives {
+		longest = max(longest, o.JudgeWindow)
+		for i, b := range o.BurnRates {
+			l.checkBurnRate(doc, o, i, b)
+		}
+	}
+	if doc == nil {
+		return
+	}
+	for i, a := range svc.Remediation.Actions {
+		if within := svc.Remediation.EscalateWithin; a.Settle+longest > within {
+			l.add(doc.Fault(IndexPath("spec.actions", i)+".settle",
+				"is %s; with the judge window %s that is longer than escalateWithin %s, so the page would come before the verdict",
+				FormatDuration(a.Settle), FormatDuration(longest), FormatDuration(within)))
+		}
+	}
+}
+
+// checkBurnRate points at the pair where the Remediation has it, otherwise at
+// the SLO, with the place where it can be changed.
+func (l *loader) checkBurnRate(doc *Document, o Objective, i int, b BurnRate) {
+	text := ""
+	switch {
+	case o.Target <= 0 || o.Window <= 0:
+		return // Is a fault already.
+	case b.Factor*(1-o.Target) >= 1:
+		text = burnText(b.Factor, o.Target)
+	case b.Long > o.Window:
+		text = fmt.Sprintf("has long window %s, longer than the SLO's own window %s", FormatDuration(b.Long), FormatDuration(o.Window))
+	default:
+		return
+	}
+	if doc != nil {
+		for _, name := range []string{o.ID, o.SLO} {
+			at := IndexPath(KeyPath("spec.objectives", name)+".burnRates", i)
+			if doc.Has(at) {
+				l.add(doc.Fault(at, "%s", text))
+				return
+			}
+		}
+	}
+	l.add(Fault{Pos: o.Pos, Text: fmt.Sprintf("objective %q: the default burn rate %s/%s %s: give burnRates in spec.objectives of a Remediation",
+		o.ID, FormatDuration(b.Short), FormatDuration(b.Long), text)})
+}
+
+// notes are remarks on what was read and changes nothing.
+func (l *loader) notes(set Set) []Note {
+	var notes []Note
+	for _, r := range l.readings {
+		for _, s := range r.Services {
+			if svc, ok := set.Service(s.Name); ok && len(svc.Objectives) == 0 {
+				notes = append(notes, Note{Pos: s.Pos, Text: fmt.Sprintf("service %q has no SLO: nothing is measured", s.Name)})
+			}
+		}
+	}
+	for _, svc := range set.Services {
+		for _, o := range svc.Objectives {
+			if !slices.ContainsFunc(o.BurnRates, func(b BurnRate) bool { return b.Page }) {
+				notes = append(notes, Note{Pos: o.Pos, Text: fmt.Sprintf("objective %q has no burn rate with page: true, so it is shown and never breached", o.ID)})
+			}
+		}
+	}
+	return notes
+}

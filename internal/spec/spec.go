@@ -1,0 +1,381 @@
+// Package spec is the desired state: what each service promises (its SLOs),
+// and what may be done about it (its Remediation).
+//
+// It takes documents as bytes and gives a Set, or every Fault found in them
+// with file, line and path. It reads no file and knows no clock.
+package spec
+
+import (
+	"fmt"
+	"net/url"
+	"time"
+)
+
+// Group is the API group and version of Setpoint's own kinds.
+const Group = "setpoint.dev/v1alpha1"
+
+// Set is everything that was loaded at once. Its slices are sorted by name,
+// so that two loads of the same files give equal Sets.
+type Set struct {
+	Services     []Service
+	Maintenances []Maintenance
+	Exceptions   []Exception
+	// Notes name documents that were read but have no effect in this version.
+	Notes []Note
+	// Digest is the SHA-256 over the digests of all documents, hex.
+	Digest string
+}
+
+// Service returns the service of that name.
+func (s Set) Service(name string) (Service, bool) {
+	for _, svc := range s.Services {
+		if svc.Name == name {
+			return svc, true
+		}
+	}
+	return Service{}, false
+}
+
+// Note is a remark on a document that is no fault.
+type Note struct {
+	Pos  Position
+	Text string
+}
+
+// Service is one service with the objectives that judge it and the one
+// Remediation that says what may be done when they are missed.
+type Service struct {
+	Name string
+	// Objectives are sorted by ID.
+	Objectives []Objective
+	// Remediation holds the defaults (mode observe, no actions) when no
+	// document declares one; then its Name is empty.
+	Remediation Remediation
+	// Digest is the SHA-256 over this service's documents, hex. A new digest
+	// limits actions to approval until one holdFor without an episode.
+	Digest string
+}
+
+// Action returns the action of that name.
+func (s Service) Action(name string) (Action, bool) {
+	for _, a := range s.Remediation.Actions {
+		if a.Name == name {
+			return a, true
+		}
+	}
+	return Action{}, false
+}
+
+// Objective is one target of one SLO.
+type Objective struct {
+	// ID is the SLO's name, or "slo/objective" where the SLO has several.
+	ID  string
+	SLO string
+	// Description is the document's text; it is shown to people and never sent
+	// to a model.
+	Description string
+	// Target is the demanded share of good events, 0 < Target < 1.
+	Target float64
+	// Window is the rolling period of the SLO, e.g. 30 d.
+	Window    time.Duration
+	Indicator Indicator
+	// JudgeWindow is the window that must miss the target too before anything
+	// is done, and over which an action is judged (default 5 m).
+	JudgeWindow time.Duration
+	// MinEvents is the least total per judge window; below it the objective is
+	// Unknown(low-traffic). Zero: no floor. It cannot bind a raw indicator.
+	MinEvents float64
+	BurnRates []BurnRate
+	Pos       Position
+}
+
+// Indicator says how good and total are measured. Exactly one of Good, Bad or
+// Raw is set; Total goes with Good and Bad.
+type Indicator struct {
+	Good, Bad, Total, Raw *Query
+	// RawSuccess: Raw is the share of good events, otherwise of bad ones.
+	RawSuccess bool
+	// AbsentBadZero: an absent Bad (or, with Good, an absent Good) beside a
+	// present Total counts as zero. It never makes an absent Total zero.
+	AbsentBadZero bool
+}
+
+// Queries returns the queries that are set, in the order good, bad, total, raw.
+func (i Indicator) Queries() []Query {
+	var qs []Query
+	for _, q := range []*Query{i.Good, i.Bad, i.Total, i.Raw} {
+		if q != nil {
+			qs = append(qs, *q)
+		}
+	}
+	return qs
+}
+
+// Query is PromQL as the document has it, with the source it is sent to.
+type Query struct {
+	// Expr holds {{.window}}, or is a plain selector when Counter is set.
+	Expr string
+	// Counter: Expr is a plain selector that is wrapped as
+	// sum(increase(Expr[window])).
+	Counter bool
+	// Source names an entry of setpoint.yaml's sources; "" is the first.
+	Source string
+	Pos    Position
+}
+
+// BurnRate is one pair of windows (SRE workbook, chapter 5): it burns when the
+// error ratio over both, divided by 1 - target, exceeds Factor.
+type BurnRate struct {
+	Short, Long time.Duration
+	Factor      float64
+	// Page: the pair can make the objective Breached. Others are only shown.
+	Page bool
+}
+
+// DefaultBurnRates are the two page pairs of the SRE workbook for 30 days:
+// 2 % of the error budget in 1 h, and 5 % in 6 h.
+func DefaultBurnRates() []BurnRate {
+	return []BurnRate{
+		{Short: 5 * time.Minute, Long: time.Hour, Factor: 14.4, Page: true},
+		{Short: 30 * time.Minute, Long: 6 * time.Hour, Factor: 6, Page: true},
+	}
+}
+
+// Mode is how much a service's Remediation may do, from least to most.
+type Mode int8
+
+// The modes, in rising order.
+const (
+	Observe Mode = iota
+	Suggest
+	Approval
+	Auto
+)
+
+var modeWords = [...]string{"observe", "suggest", "approval", "auto"}
+
+// String returns the word used in documents.
+func (m Mode) String() string {
+	if m < Observe || m > Auto {
+		return fmt.Sprintf("mode(%d)", int8(m))
+	}
+	return modeWords[m]
+}
+
+// MarshalText returns the word used in documents.
+func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText accepts exactly the four words.
+func (m *Mode) UnmarshalText(b []byte) error {
+	for i, w := range modeWords {
+		if w == string(b) {
+			*m = Mode(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown mode %q, want observe, suggest, approval or auto", b)
+}
+
+// Class is the highest verdict that an action may get.
+type Class string
+
+// The classes of an action.
+const (
+	ClassAuto     Class = "auto"
+	ClassApproval Class = "approval"
+	ClassEscalate Class = "escalate"
+)
+
+// Reversal says how an action is taken back.
+type Reversal string
+
+// The reversals of an action.
+const (
+	// Transient leaves the desired state unchanged: restart, evict, flush.
+	Transient Reversal = "transient"
+	// Restore is undone by the same action with the parameters observed at the
+	// claim.
+	Restore Reversal = "restore"
+	// Irreversible actions need a person.
+	Irreversible Reversal = "irreversible"
+)
+
+// Mark says how an actuator can be asked later what became of an effect.
+type Mark string
+
+// The marks of an action.
+const (
+	MarkDedup       Mark = "dedup"
+	MarkConditional Mark = "conditional"
+	MarkQuery       Mark = "query"
+	MarkUnmarked    Mark = "unmarked"
+)
+
+// Remediation is the kind of that name: what may be done for one service.
+type Remediation struct {
+	Name, Service, Owner string
+	Mode                 Mode
+	// ActionWindow is the length of a window_id: at most one action in each.
+	ActionWindow time.Duration
+	// BreachFor is a further debounce before anything is proposed.
+	BreachFor time.Duration
+	// HoldFor is how long Met must hold to end an episode.
+	HoldFor time.Duration
+	// UnknownFor is how long Unknown may last before it pages as blind.
+	UnknownFor time.Duration
+	// EscalateWithin bounds how long a miss without a permitted step stays
+	// unpaged; two action windows when absent.
+	EscalateWithin time.Duration
+	ApprovalFor    time.Duration
+	Approvers      []string
+	DependsOn      []string
+	Evidence       []Evidence
+	// Actions keep the document's order, which is the order of the catalogue.
+	Actions    []Action
+	Budget     Budget
+	Outcomes   Outcomes
+	Escalation Escalation
+	Pos        Position
+	// Where finds the place of each value of the document.
+	Where Positions `json:"-"`
+}
+
+// Evidence is a further read-only query whose numbers are shown to the model.
+type Evidence struct {
+	Name   string
+	Query  Query
+	Labels []string
+}
+
+// Budget is the autonomy error budget of each action of a service.
+type Budget struct {
+	Period   time.Duration
+	Capacity float64
+	Costs    Costs
+}
+
+// Costs are what a judged outcome leaves charged. Every other outcome is free.
+type Costs struct {
+	NoChange, Worsened, Unknown float64
+}
+
+// Dearest is what a claim is charged until its outcome is measured.
+func (c Costs) Dearest() float64 { return max(c.NoChange, c.Worsened, c.Unknown) }
+
+// Outcomes are shares of the excess (error ratio above 1 - target).
+type Outcomes struct {
+	// Improved: the excess fell by at least this share (0.5).
+	Improved float64
+	// Worsened: the excess rose by at least this share (0.2).
+	Worsened float64
+}
+
+// Escalation names who is told.
+type Escalation struct {
+	// Receivers are tried in order; each must exist in setpoint.yaml.
+	Receivers      []string
+	OwnerReceivers []string
+	// Observe: page in mode observe too.
+	Observe bool
+}
+
+// Action is one entry of the typed catalogue. It states a target, never a
+// change.
+type Action struct {
+	Name string
+	// Uses is executor.verb, e.g. webhook.post.
+	Uses        string
+	Target      Target
+	Class       Class
+	Reversal    Reversal
+	Settle      time.Duration
+	Cooldown    time.Duration
+	Timeout     time.Duration
+	MaxLateness time.Duration
+	// Parameters are sorted by name; all are required.
+	Parameters []Parameter
+	Pos        Position
+}
+
+// Executor returns the part of Uses before the dot.
+func (a Action) Executor() string {
+	for i := range a.Uses {
+		if a.Uses[i] == '.' {
+			return a.Uses[:i]
+		}
+	}
+	return a.Uses
+}
+
+// Mark is what the action's target lets Setpoint ask later. A dedup claim
+// needs a proof that only a probe of the actuator gives, so without one an
+// action with a statusURL is query.
+func (a Action) Mark() Mark {
+	if a.Target.StatusURL != "" {
+		return MarkQuery
+	}
+	return MarkUnmarked
+}
+
+// Horizon is how long after the start a lost effect may still land.
+func (a Action) Horizon() time.Duration { return a.Timeout + a.MaxLateness }
+
+// Canonical names the target for locks: executor plus URL without query. Two
+// actions with one canonical target never run at the same time.
+func (a Action) Canonical() string {
+	u, err := url.Parse(a.Target.URL)
+	if err != nil {
+		return a.Executor() + " " + a.Target.URL
+	}
+	u.RawQuery, u.Fragment, u.User = "", "", nil
+	return a.Executor() + " " + u.String()
+}
+
+// Target is where an action goes. The model never names it.
+type Target struct {
+	URL       string `json:"url,omitempty"`
+	StatusURL string `json:"statusURL,omitempty"`
+	// Secret names an entry of setpoint.yaml's secrets.
+	Secret string `json:"secret,omitempty"`
+	Dedup  bool   `json:"dedup,omitempty"`
+}
+
+// ParameterType is the type of a parameter's value.
+type ParameterType string
+
+// The parameter types.
+const (
+	Integer ParameterType = "integer"
+	Number  ParameterType = "number"
+	String  ParameterType = "string"
+	Boolean ParameterType = "boolean"
+)
+
+// Parameter is one bounded argument of an action.
+type Parameter struct {
+	Name             string
+	Type             ParameterType
+	Minimum, Maximum *float64
+	// MaximumFactor bounds the value to factor x max(current, Minimum).
+	MaximumFactor float64
+	Enum          []string
+	// Pattern must match the whole value.
+	Pattern string
+	// FromState names a value or a list in the observed state.
+	FromState string
+	Pos       Position
+}
+
+// Position is where a value stands in a document.
+type Position struct {
+	File string
+	Line int
+}
+
+// String returns file:line.
+func (p Position) String() string {
+	if p.Line == 0 {
+		return p.File
+	}
+	return fmt.Sprintf("%s:%d", p.File, p.Line)
+}
