@@ -45,20 +45,21 @@ type Trial struct {
 // Judgement is the outcome with the numbers it rests on.
 type Judgement struct {
 	// Outcome is Pending until Decided.
-	Outcome Outcome
+	Outcome Outcome `json:"outcome"`
 	// Recovering: before had at most half of the excess of the judge window
 	// preceding it, so the action earns nothing and costs nothing. Never set
 	// beside Unknown.
-	Recovering bool
+	Recovering bool `json:"recovering"`
 	// Objective is the one that decided, "service/id".
-	Objective string
+	Objective string `json:"objective"`
 	// Before and After are the error ratios of that objective.
-	Before, After float64
+	Before float64 `json:"before"`
+	After  float64 `json:"after"`
 	// Decided is false while a window has not passed yet, or is unknown and
 	// time is left: ask again.
-	Decided bool
+	Decided bool `json:"decided"`
 	// Next is when to ask again; zero when Decided.
-	Next time.Time
+	Next time.Time `json:"next"`
 }
 
 // BeforeQueries are the windows that describe the time before the claim: the

@@ -256,7 +256,9 @@ type Budget struct {
 
 // Costs are what a judged outcome leaves charged. Every other outcome is free.
 type Costs struct {
-	NoChange, Worsened, Unknown float64
+	NoChange float64 `json:"noChange"`
+	Worsened float64 `json:"worsened"`
+	Unknown  float64 `json:"unknown"`
 }
 
 // Dearest is what a claim is charged until its outcome is measured.
@@ -282,19 +284,19 @@ type Escalation struct {
 // Action is one entry of the typed catalogue. It states a target, never a
 // change.
 type Action struct {
-	Name string
+	Name string `json:"name"`
 	// Uses is executor.verb, e.g. webhook.post.
-	Uses        string
-	Target      Target
-	Class       Class
-	Reversal    Reversal
-	Settle      time.Duration
-	Cooldown    time.Duration
-	Timeout     time.Duration
-	MaxLateness time.Duration
+	Uses        string        `json:"uses"`
+	Target      Target        `json:"target"`
+	Class       Class         `json:"class"`
+	Reversal    Reversal      `json:"reversal"`
+	Settle      time.Duration `json:"settle"`
+	Cooldown    time.Duration `json:"cooldown"`
+	Timeout     time.Duration `json:"timeout"`
+	MaxLateness time.Duration `json:"maxLateness"`
 	// Parameters are sorted by name; all are required.
-	Parameters []Parameter
-	Pos        Position
+	Parameters []Parameter `json:"parameters"`
+	Pos        Position    `json:"-"`
 }
 
 // Executor returns the part of Uses before the dot.
@@ -353,17 +355,18 @@ const (
 
 // Parameter is one bounded argument of an action.
 type Parameter struct {
-	Name             string
-	Type             ParameterType
-	Minimum, Maximum *float64
+	Name    string        `json:"name"`
+	Type    ParameterType `json:"type"`
+	Minimum *float64      `json:"minimum,omitempty"`
+	Maximum *float64      `json:"maximum,omitempty"`
 	// MaximumFactor bounds the value to factor x max(current, Minimum).
-	MaximumFactor float64
-	Enum          []string
+	MaximumFactor float64  `json:"maximumFactor,omitempty"`
+	Enum          []string `json:"enum,omitempty"`
 	// Pattern must match the whole value.
-	Pattern string
+	Pattern string `json:"pattern,omitempty"`
 	// FromState names a value or a list in the observed state.
-	FromState string
-	Pos       Position
+	FromState string   `json:"fromState,omitempty"`
+	Pos       Position `json:"-"`
 }
 
 // Position is where a value stands in a document.

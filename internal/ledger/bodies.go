@@ -1,0 +1,233 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/escalate"
+	"github.com/setpoint-dev/setpoint/internal/execute"
+	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/propose"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+)
+
+// Kind is the kind of an entry. The list is append-only: it is on disk.
+type Kind string
+
+// The kinds, each with the body of the same name.
+const (
+	KindInit      Kind = "init"
+	KindDocuments Kind = "documents"
+	KindGap       Kind = "gap"
+	KindState     Kind = "state"
+	KindRecovered Kind = "recovered"
+	KindAsked     Kind = "asked"
+	KindProposal  Kind = "proposal"
+	KindDecision  Kind = "decision"
+	KindTicket    Kind = "ticket"
+	KindAnswer    Kind = "answer"
+	KindTicketEnd Kind = "ticket-end"
+	KindClaim     Kind = "claim"
+	KindStarted   Kind = "started"
+	KindVoid      Kind = "void"
+	KindReceipt   Kind = "receipt"
+	KindSettled   Kind = "settled"
+	KindOutcome   Kind = "outcome"
+	KindFreeze    Kind = "freeze"
+	KindThaw      Kind = "thaw"
+	KindPage      Kind = "page"
+	KindPageEnd   Kind = "page-end"
+	KindDelivery  Kind = "delivery"
+	KindAck       Kind = "ack"
+	KindReset     Kind = "reset"
+)
+
+// Init is the first entry of a chain.
+type Init struct {
+	Version int    `json:"version"`
+	By      string `json:"by"`
+}
+
+// Documents records the digests that were loaded: each service's, by name.
+type Documents struct {
+	Set      string            `json:"set"`
+	Services map[string]string `json:"services"`
+}
+
+// Gap says that nobody watched: a start, or a pass more than two sweeps late.
+// It restarts holdFor.
+type Gap struct {
+	Why string `json:"why"`
+}
+
+// StateChange is a change of a service's state or of its reason class. Its
+// entry id names the episode when it leaves Met.
+type StateChange struct {
+	From        compare.State  `json:"from"`
+	To          compare.State  `json:"to"`
+	Reason      compare.Reason `json:"reason"`
+	SourceFault string         `json:"sourceFault,omitempty"`
+	SampleAt    time.Time      `json:"sampleAt,omitzero"`
+	// ErrorRatio is the worst objective's judge error ratio, for people.
+	ErrorRatio float64 `json:"errorRatio"`
+}
+
+// Recovered ends an episode: Met for holdFor.
+type Recovered struct {
+	Episode string `json:"episode"`
+}
+
+// Asked precedes the call of a proposer. Unique per service and window.
+type Asked struct {
+	Window   string           `json:"window"`
+	Episode  string           `json:"episode"`
+	Proposer propose.Proposer `json:"proposer"`
+	// Deadline is when an ask without a proposal counts as malformed.
+	Deadline time.Time `json:"deadline"`
+}
+
+// Proposed is the one proposal of a service and window, recorded before it is
+// judged. Unique per service and window.
+type Proposed struct {
+	Window   string           `json:"window"`
+	Episode  string           `json:"episode"`
+	Proposal propose.Proposal `json:"proposal"`
+	// Request and Reply are digests of blobs; "" without.
+	Request string `json:"request"`
+	Reply   string `json:"reply"`
+}
+
+// Decided is a judged proposal. It is appended when it differs from the last
+// one of the same window.
+type Decided struct {
+	Window   string           `json:"window"`
+	Episode  string           `json:"episode"`
+	Key      gate.Key         `json:"key"`
+	Step     string           `json:"step"`
+	Proposal propose.Proposal `json:"proposal"`
+	Decision gate.Decision    `json:"decision"`
+	// State and Reason are those of the assessment that was judged.
+	State  compare.State  `json:"state"`
+	Reason compare.Reason `json:"reason"`
+	Mode   spec.Mode      `json:"mode"`
+}
+
+// TicketEnd ends a ticket other than by an answer.
+type TicketEnd struct {
+	Ticket string        `json:"ticket"`
+	State  approve.State `json:"state"`
+	Reason string        `json:"reason"`
+}
+
+// Claim reserves a key, durably and for ever, before anything is sent. It
+// carries what later passes need even when the documents change.
+type Claim struct {
+	Key      gate.Key `json:"key"`
+	Decision string   `json:"decision"`
+	Episode  string   `json:"episode"`
+	Ticket   string   `json:"ticket"`
+	Digest   string   `json:"digest"`
+	// Target is the canonical target that stays locked until the outcome.
+	Target     string             `json:"target"`
+	Action     spec.Action        `json:"action"`
+	Parameters propose.Parameters `json:"parameters"`
+	// Live is the state observed at the claim, for an undo.
+	Live    propose.Live `json:"live"`
+	Undo    bool         `json:"undo"`
+	Verdict gate.Verdict `json:"verdict"`
+	// Charge is the dearest outcome's cost; 0 unless the verdict was auto.
+	Charge  float64    `json:"charge"`
+	Costs   spec.Costs `json:"costs"`
+	Expires time.Time  `json:"expires"`
+	// State is the recorded assessment's, so that "acted on unknown" can be
+	// counted from the chain alone.
+	State compare.State `json:"state"`
+	// HoldFor and UnknownFor are the Remediation's at the claim.
+	HoldFor    time.Duration `json:"holdFor"`
+	UnknownFor time.Duration `json:"unknownFor"`
+}
+
+// Started is durable before the first byte leaves.
+type Started struct {
+	Key gate.Key `json:"key"`
+}
+
+// Void ends a claim that was never started; the charge is refunded and the
+// window stays spent.
+type Void struct {
+	Key    gate.Key `json:"key"`
+	Reason string   `json:"reason"`
+}
+
+// Receipt is the actuator's answer.
+type Receipt struct {
+	Key     gate.Key        `json:"key"`
+	Receipt execute.Receipt `json:"receipt"`
+}
+
+// Settled ends an in-doubt effect, once.
+type Settled struct {
+	Key    gate.Key       `json:"key"`
+	Effect execute.Effect `json:"effect"`
+	// AppliedAt is the horizon for landed.
+	AppliedAt time.Time `json:"appliedAt,omitzero"`
+	By        string    `json:"by"`
+	Reason    string    `json:"reason"`
+}
+
+// Outcome is what measurement says, once per effect; it replaces the charge.
+type Outcome struct {
+	Key       gate.Key          `json:"key"`
+	Judgement compare.Judgement `json:"judgement"`
+	Cost      float64           `json:"cost"`
+}
+
+// Freeze stops everything, or one service. The file of that id outranks it.
+type Freeze struct {
+	ID      string    `json:"id"`
+	Service string    `json:"service"`
+	By      string    `json:"by"`
+	Reason  string    `json:"reason"`
+	Until   time.Time `json:"until,omitzero"`
+	At      time.Time `json:"at"`
+}
+
+// Thaw lifts a freeze.
+type Thaw struct {
+	ID     string `json:"id"`
+	By     string `json:"by"`
+	Reason string `json:"reason"`
+}
+
+// PageEnd ends a page.
+type PageEnd struct {
+	Page   string `json:"page"`
+	Reason string `json:"reason"`
+}
+
+// Ack says that a person has seen a page.
+type Ack struct {
+	Page string `json:"page"`
+	By   string `json:"by"`
+}
+
+// Reset is a named person's reset of a budget and suspension.
+type Reset struct {
+	Action string    `json:"action"`
+	By     string    `json:"by"`
+	Reason string    `json:"reason"`
+	Until  time.Time `json:"until,omitzero"`
+}
+
+// PageBody is the body of KindPage: the page as it should be from now on.
+type PageBody = escalate.Page
+
+// DeliveryBody is the body of KindDelivery.
+type DeliveryBody = escalate.Delivery
+
+// TicketBody is the body of KindTicket. Its ID is set by the fold.
+type TicketBody = approve.Ticket
+
+// AnswerBody is the body of KindAnswer.
+type AnswerBody = approve.Answer

@@ -1,0 +1,232 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/budget"
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/execute"
+	"github.com/setpoint-dev/setpoint/internal/gate"
+)
+
+// Effect is one claim and what became of it.
+type Effect struct {
+	Service string
+	Claim   Claim
+	// ClaimedAt is the claim entry's time, ClaimSeq its number.
+	ClaimedAt time.Time
+	ClaimSeq  uint64
+	StartedAt time.Time
+	Effect    execute.Effect
+	// EffectAt is the time of the entry that gave Effect.
+	EffectAt time.Time
+	Receipt  execute.Receipt
+	// AppliedAt is from when a judged effect counts as applied.
+	AppliedAt time.Time
+	VoidedFor string
+	// SettledBy and SettledFor are of the last settlement: a principal, or
+	// SettledByObservation.
+	SettledBy, SettledFor string
+	// Judgement is set once an outcome was appended; Outcome is its word,
+	// pending while a judged effect waits for it, none otherwise.
+	Judgement *compare.Judgement
+	Outcome   compare.Outcome
+	// Cost is the outcome's; see Charge.
+	Cost      float64
+	OutcomeAt time.Time
+}
+
+// Locked reports whether an effect still locks its service and target: not
+// final, or judged and without an outcome. Unknown locks until a named person
+// settles it.
+func (e Effect) Locked() bool {
+	switch e.Effect {
+	case execute.Claimed, execute.Started, execute.InDoubt, execute.Unknown:
+		return true
+	}
+	return e.Effect.Judged() && e.Judgement == nil
+}
+
+// InDoubt reports whether it was sent, or may have been, and nobody knows what
+// became of it: a person may have to settle it.
+func (e Effect) InDoubt() bool {
+	return e.Effect == execute.Started || e.Effect == execute.InDoubt
+}
+
+// Horizon is until when a lost effect may still land; zero when it was never
+// sent.
+func (e Effect) Horizon() time.Time {
+	if e.StartedAt.IsZero() {
+		return time.Time{}
+	}
+	return e.StartedAt.Add(e.Claim.Action.Horizon())
+}
+
+// SentAt is the time of sending; zero when it was never sent.
+func (e Effect) SentAt() time.Time { return e.StartedAt }
+
+// Charge is what the effect costs its budgets now: the dearest outcome's cost
+// from the claim on, replaced by that of what happened. Approved ones cost
+// nothing. An undo costs only when it was judged Worsened, and only then.
+func (e Effect) Charge() float64 {
+	switch {
+	case e.Claim.Verdict != gate.Auto:
+		return 0
+	case e.Judgement != nil && e.Claim.Undo && e.Outcome != compare.OutcomeWorsened:
+		return 0
+	case e.Judgement != nil:
+		return e.Cost
+	case e.Claim.Undo:
+		return 0
+	}
+	switch e.Effect {
+	case execute.Void, execute.NotLanded, execute.NoOp, execute.Failed, execute.NotNow:
+		return 0
+	}
+	return e.Claim.Charge
+}
+
+// setEffect stores a changed effect and what follows from it.
+func (s *State) setEffect(e *Effect) {
+	if e.Judgement == nil {
+		e.Outcome = compare.OutcomeNone
+		if e.Effect.Judged() {
+			e.Outcome = compare.OutcomePending
+		}
+	}
+	key := e.Claim.Key
+	s.Effects[key] = e
+	// An effect that no longer locks never locks again, so the order of claims
+	// is kept.
+	if at := slices.Index(s.Unsettled, key); at >= 0 && !e.Locked() {
+		s.Unsettled = slices.Delete(slices.Clone(s.Unsettled), at, at+1)
+	}
+	if d, ok := s.Decisions[e.Claim.Decision]; ok {
+		c := *d
+		c.Effect, c.Outcome, c.Charge = e.Effect, e.Outcome, e.Charge()
+		s.Decisions[c.ID] = &c
+	}
+}
+
+// InFlight returns the locked effect on a service, and on a canonical target;
+// nil where there is none.
+func (s *State) InFlight(service, target string) (onService, onTarget *Effect) {
+	for _, key := range s.Unsettled {
+		e := s.Effects[key]
+		if onService == nil && e.Service == service {
+			onService = e
+		}
+		if onTarget == nil && e.Claim.Target == target {
+			onTarget = e
+		}
+	}
+	return onService, onTarget
+}
+
+// Charges are those of all claims by verdict auto: the provisional cost, or
+// the outcome's. Oldest claim first.
+func (s *State) Charges() []budget.Charge {
+	var cs []budget.Charge
+	for _, key := range s.EffectOrder {
+		e := s.Effects[key]
+		if e.Claim.Verdict != gate.Auto {
+			continue
+		}
+		cs = append(cs, budget.Charge{
+			Service: e.Service, Action: e.Claim.Action.Name, Decision: e.Claim.Decision,
+			At: e.ClaimedAt, Cost: e.Charge(), Outcome: e.Outcome,
+		})
+	}
+	return cs
+}
+
+// Sent counts the effects of a service ("" for all) sent at or after a time.
+func (s *State) Sent(service string, since time.Time) int {
+	from, _ := slices.BinarySearchFunc(s.Starts, since, func(st Start, t time.Time) int { return st.At.Compare(t) })
+	n := 0
+	for _, st := range s.Starts[from:] {
+		if service == "" || st.Service == service {
+			n++
+		}
+	}
+	return n
+}
+
+// LastSent is the newest time of sending on a service, of one action ("" for
+// any); zero when nothing was sent.
+func (s *State) LastSent(service, action string) time.Time {
+	sv, _ := s.Service(service)
+	var last time.Time
+	for _, key := range sv.Effects {
+		e := s.Effects[key]
+		if (action == "" || e.Claim.Action.Name == action) && e.StartedAt.After(last) {
+			last = e.StartedAt
+		}
+	}
+	return last
+}
+
+// Suspended says why an action of a service is suspended; "" when it is not:
+// two Worsened in a row, or three of failed, not-now or no-op in a row, since
+// the last reset. Undos count in neither row, or they would hide that an
+// action did harm twice.
+func (s *State) Suspended(service, action string) string {
+	sv, _ := s.Service(service)
+	reset := s.lastReset(service, action)
+	worsened, nothing := row{}, row{}
+	for _, key := range slices.Backward(sv.Effects) {
+		e := s.Effects[key]
+		if e.Claim.Action.Name != action || e.Claim.Undo {
+			continue
+		}
+		if e.Judgement != nil && e.OutcomeAt.After(reset) {
+			worsened.add(e, e.Outcome == compare.OutcomeWorsened)
+		}
+		switch {
+		case !e.EffectAt.After(reset):
+		case e.Effect == execute.Failed, e.Effect == execute.NotNow, e.Effect == execute.NoOp:
+			nothing.add(e, true)
+		case e.Effect.Judged():
+			nothing.add(e, false)
+		}
+	}
+	switch {
+	case worsened.length >= 2:
+		return fmt.Sprintf("worsened %d times in a row, last by %s", worsened.length, worsened.last)
+	case nothing.length >= 3:
+		return fmt.Sprintf("did nothing %d times in a row, last by %s", nothing.length, nothing.last)
+	}
+	return ""
+}
+
+// row is the length of the newest unbroken row, added newest first.
+type row struct {
+	length int
+	last   gate.Key
+	broken bool
+}
+
+func (r *row) add(e *Effect, hit bool) {
+	switch {
+	case !hit:
+		r.broken = true
+	case !r.broken:
+		if r.length == 0 {
+			r.last = e.Claim.Key
+		}
+		r.length++
+	}
+}
+
+func (s *State) lastReset(service, action string) time.Time {
+	var last time.Time
+	for _, r := range s.Resets {
+		// A reset of a service without an action is of all its actions.
+		if r.Service == service && (r.Action == action || r.Action == "") && r.At.After(last) {
+			last = r.At
+		}
+	}
+	return last
+}

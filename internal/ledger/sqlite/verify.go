@@ -1,0 +1,97 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+)
+
+// Report is what a verification went over.
+type Report struct {
+	Entries     uint64                 `json:"entries"`
+	Kinds       map[ledger.Kind]uint64 `json:"kinds"`
+	First, Last time.Time              `json:"-"`
+	Head        ledger.Position        `json:"head"`
+	Blobs       uint64                 `json:"blobs"`
+	BlobBytes   uint64                 `json:"blobBytes"`
+}
+
+// Verify reads everything: the database file's own checks, every link and body
+// of the chain, and every blob against its digest. The error names the first
+// thing that is wrong; the report is of what was read until then.
+func (r *Reader) Verify(ctx context.Context) (Report, error) {
+	rep := Report{Kinds: map[ledger.Kind]uint64{}}
+	var verdict string
+	if err := r.db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&verdict); err != nil {
+		return rep, r.fault(ctx, "check file", err)
+	}
+	if verdict != "ok" {
+		return rep, fmt.Errorf("ledger %s: %w: %s", r.path, ledger.ErrCorrupt, verdict)
+	}
+	var err error
+	rep.Head, rep.Last, err = r.chain(ctx, func(e ledger.Entry) error {
+		if rep.Entries == 0 {
+			rep.First = e.Time
+		}
+		rep.Entries++
+		rep.Kinds[e.Kind]++
+		_, err := ledger.Decode(e)
+		return err
+	})
+	if err != nil {
+		return rep, err
+	}
+	return rep, r.blobs(ctx, &rep)
+}
+
+// chain goes over all links and returns the last one. With f nil only links
+// are read.
+func (r *Reader) chain(ctx context.Context, f func(ledger.Entry) error) (ledger.Position, time.Time, error) {
+	var head ledger.Position
+	var last time.Time
+	rows, err := r.db.QueryContext(ctx, columns+`ORDER BY seq`)
+	if err != nil {
+		return head, last, r.fault(ctx, "read", err)
+	}
+	err = each(rows, func(e ledger.Entry) error {
+		if err := ledger.Verify(head, e); err != nil {
+			return err
+		}
+		if e.Time.Before(last) {
+			return fmt.Errorf("%w: entry %d is older than the one before", ledger.ErrCorrupt, e.Seq)
+		}
+		head, last = e.Position(), e.Time
+		if f == nil {
+			return nil
+		}
+		return f(e)
+	})
+	if err == nil && head.Seq == 0 {
+		err = fmt.Errorf("%w: it has no first entry", ledger.ErrCorrupt)
+	}
+	return head, last, r.fault(ctx, "verify", err)
+}
+
+func (r *Reader) blobs(ctx context.Context, rep *Report) (err error) {
+	rows, err := r.db.QueryContext(ctx, `SELECT digest, bytes FROM blobs`)
+	if err != nil {
+		return r.fault(ctx, "read blobs", err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var digest string
+		var b []byte
+		if err := rows.Scan(&digest, &b); err != nil {
+			return r.fault(ctx, "read blobs", err)
+		}
+		if ledger.BlobDigest(b) != digest {
+			return fmt.Errorf("ledger %s: %w: blob %s was changed after it was written", r.path, ledger.ErrCorrupt, digest)
+		}
+		rep.Blobs++
+		rep.BlobBytes += uint64(len(b))
+	}
+	return r.fault(ctx, "read blobs", rows.Err())
+}

@@ -1,0 +1,315 @@
+package ledger
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/budget"
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/escalate"
+	"github.com/setpoint-dev/setpoint/internal/execute"
+	"github.com/setpoint-dev/setpoint/internal/gate"
+)
+
+// State is the fold of a chain. NewState is that of an empty one.
+//
+// Whatever a State's maps and pointers lead to is never changed once it is
+// there: Apply puts a changed copy in its place. So one lock is enough for a
+// State that several passes share: hold it while reading the maps themselves
+// (or while calling a method), and keep what was read, or a Clone, for as long
+// as needed afterwards. Readers change nothing.
+type State struct {
+	Head Position
+	// Time is that of the last entry.
+	Time     time.Time
+	Services map[string]*Service
+	// Effects hold every claim by key, for ever, and EffectOrder their keys,
+	// oldest claim first.
+	Effects     map[gate.Key]*Effect
+	EffectOrder []gate.Key
+	// Unsettled are the keys of the effects that lock their service and
+	// target, oldest claim first.
+	Unsettled []gate.Key
+	// Starts are the sendings in the order of their entries, hence of time.
+	Starts []Start
+	// Decisions by id, and their ids in order.
+	Decisions     map[string]*Decision
+	DecisionOrder []string
+	Tickets       map[string]*approve.Ticket
+	// Freezes by id, and those that were lifted: a freeze file that is found
+	// again after its thaw is removed, not believed.
+	Freezes map[string]Freeze
+	Thawed  map[string]Thaw
+	Pages   map[string]*escalate.Page
+	// Deliveries by page and receiver.
+	Deliveries map[string]map[string]escalate.Delivery
+	Resets     []budget.Reset
+	// Set is the digest of the documents last loaded.
+	Set string
+	// ClaimsMoved is the position of the last claim, outcome, freeze or thaw
+	// entry: a claim whose decision was folded before it is lost.
+	ClaimsMoved uint64
+	// Skipped are the entries that contradicted earlier ones and changed
+	// nothing: of two answers, outcomes or settlements the first is final. The
+	// drafts of this package never make one.
+	Skipped []Skip
+}
+
+// Skip is an entry that changed nothing, and why.
+type Skip struct {
+	Seq  uint64
+	Kind Kind
+	Why  string
+}
+
+// Start is one sending.
+type Start struct {
+	Service string
+	Key     gate.Key
+	At      time.Time
+}
+
+// Service is what the chain says of one service.
+type Service struct {
+	Name string
+	// State is "" until the first reading was recorded.
+	State  compare.State
+	Reason compare.Reason
+	// SourceFault names the source when Unknown by its fault.
+	SourceFault string
+	// ErrorRatio is that of the last state entry, for people.
+	ErrorRatio float64
+	// Since is the time of the last change of state.
+	Since time.Time
+	// Episode is "e" and the number of its first entry; "" while Met and held.
+	Episode      string
+	EpisodeSince time.Time
+	// HeldSince is from when Met counts towards holdFor: the change to Met or
+	// a later gap. Zero unless Met.
+	HeldSince time.Time
+	// EverMet since its documents were loaded.
+	EverMet bool
+	// LastMet is the time of the entry that last entered or left Met.
+	LastMet time.Time
+	// Documents is the digest last loaded, "" while no document names the
+	// service, and DocumentsAt when it changed.
+	Documents   string
+	DocumentsAt time.Time
+	// QuietSince is from when the service has had no episode; zero during one
+	// and before the first reading.
+	QuietSince time.Time
+	// QuietFor is the longest time without an episode that has ended since the
+	// documents changed.
+	QuietFor time.Duration
+	// Windows hold what was asked, proposed and decided, by window id; only
+	// the newest are kept.
+	Windows map[string]*Window
+	// Mark is the highest window start ever recorded: window ids never
+	// decrease.
+	Mark gate.WindowID
+	// Effects are the keys of this service, oldest claim first; Tickets the
+	// ids of its tickets, likewise.
+	Effects []gate.Key
+	Tickets []string
+	// Decision is the id of the last decision, "" without.
+	Decision string
+}
+
+// Window is what happened in one action window of one service.
+type Window struct {
+	ID       string
+	Asked    *Asked
+	AskedAt  time.Time
+	Proposed *Proposed
+	// ProposalAt is when it was recorded.
+	ProposalAt time.Time
+	// Decision is the id of the last decision in it.
+	Decision string
+	// Final: denied, expired, none or malformed; nothing is judged again.
+	Final string
+}
+
+// Decision is one judged proposal with what became of it.
+type Decision struct {
+	// ID is "d" and the number of its entry.
+	ID      string
+	Time    time.Time
+	Service string
+	Decided
+	// Effect, Outcome and Charge follow its claim; none without.
+	Effect  execute.Effect
+	Outcome compare.Outcome
+	Charge  float64
+}
+
+// The values of Window.Final.
+const (
+	FinalDenied    = "denied"
+	FinalExpired   = "expired"
+	FinalNone      = "none"
+	FinalMalformed = "malformed"
+)
+
+// keptWindows bounds Service.Windows. A ticket's window must outlive the wait
+// for its answer, which is a few action windows.
+const keptWindows = 8
+
+// DecisionID names the decision of an entry.
+func DecisionID(seq uint64) string { return fmt.Sprintf("d%d", seq) }
+
+// TicketID names the ticket of an entry.
+func TicketID(seq uint64) string { return fmt.Sprintf("t%d", seq) }
+
+// EpisodeID names the episode that an entry begins.
+func EpisodeID(seq uint64) string { return fmt.Sprintf("e%d", seq) }
+
+// NewState returns the state of an empty chain.
+func NewState() *State {
+	return &State{
+		Services: map[string]*Service{}, Effects: map[gate.Key]*Effect{},
+		Decisions: map[string]*Decision{}, Tickets: map[string]*approve.Ticket{},
+		Freezes: map[string]Freeze{}, Thawed: map[string]Thaw{},
+		Pages: map[string]*escalate.Page{}, Deliveries: map[string]map[string]escalate.Delivery{},
+	}
+}
+
+// Clone returns a state that later entries of either do not change in the
+// other. It copies the maps and shares what they lead to.
+func (s *State) Clone() *State {
+	c := *s
+	c.Services, c.Effects = maps.Clone(s.Services), maps.Clone(s.Effects)
+	c.Decisions, c.Tickets = maps.Clone(s.Decisions), maps.Clone(s.Tickets)
+	c.Freezes, c.Thawed = maps.Clone(s.Freezes), maps.Clone(s.Thawed)
+	c.Pages, c.Deliveries = maps.Clone(s.Pages), maps.Clone(s.Deliveries)
+	// Clipped, an append to the copy moves it instead of writing into spare
+	// room that the original uses too.
+	c.EffectOrder, c.Starts = slices.Clip(s.EffectOrder), slices.Clip(s.Starts)
+	c.DecisionOrder, c.Resets = slices.Clip(s.DecisionOrder), slices.Clip(s.Resets)
+	c.Unsettled, c.Skipped = slices.Clip(s.Unsettled), slices.Clip(s.Skipped)
+	return &c
+}
+
+// edit returns a copy of the service to change and to put back.
+func (s *State) edit(name string) *Service {
+	if have, ok := s.Services[name]; ok {
+		c := *have
+		return &c
+	}
+	return &Service{Name: name}
+}
+
+func (s *State) put(sv *Service) { s.Services[sv.Name] = sv }
+
+// Service returns what the chain says of a service; ok is false when it says
+// nothing. The value stays as it is when the state moves on.
+func (s *State) Service(name string) (sv Service, ok bool) {
+	have, ok := s.Services[name]
+	if !ok {
+		return Service{Name: name}, false
+	}
+	return *have, true
+}
+
+// ServiceNames are those of the services that documents name, sorted.
+func (s *State) ServiceNames() []string {
+	var names []string
+	for name, sv := range s.Services {
+		if sv.Documents != "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Window is the action window that holds now, or the newest ever recorded if
+// that starts later: a clock that steps back frees no key.
+func (sv Service) Window(now time.Time, length time.Duration) gate.WindowID {
+	if w := gate.WindowAt(now, length); w.Start > sv.Mark.Start || sv.Mark == (gate.WindowID{}) {
+		return w
+	}
+	return sv.Mark
+}
+
+// DocumentsSettled reports whether the service went one holdFor without an
+// episode since its documents changed. An unwatched time does not count.
+func (sv Service) DocumentsSettled(holdFor time.Duration, now time.Time) bool {
+	return sv.QuietFor >= holdFor || sv.Episode == "" && sv.quiet(now) >= holdFor
+}
+
+// quiet is how long the service has been watched without an episode since its
+// documents changed; negative or zero during one.
+func (sv Service) quiet(now time.Time) time.Duration {
+	if sv.QuietSince.IsZero() || sv.HeldSince.IsZero() {
+		return 0
+	}
+	from := sv.QuietSince
+	for _, t := range []time.Time{sv.DocumentsAt, sv.HeldSince} {
+		if t.After(from) {
+			from = t
+		}
+	}
+	return now.Sub(from)
+}
+
+// Frozen returns the freezes that stop a service at now, those of everything
+// included, sorted by id.
+func (s *State) Frozen(service string, now time.Time) []Freeze {
+	var fs []Freeze
+	for _, id := range slices.Sorted(maps.Keys(s.Freezes)) {
+		f := s.Freezes[id]
+		if (f.Service == "" || f.Service == service) && (f.Until.IsZero() || now.Before(f.Until)) {
+			fs = append(fs, f)
+		}
+	}
+	return fs
+}
+
+// Refused are the tickets of an episode of a service that a person denied or
+// that expired, oldest first: until the episode ends they hold their action,
+// and equivalent ones on the same target.
+func (s *State) Refused(service, episode string) []approve.Ticket {
+	sv, _ := s.Service(service)
+	var ts []approve.Ticket
+	for _, id := range sv.Tickets {
+		t := s.Tickets[id]
+		if t.Episode == episode && (t.State == approve.Denied || t.State == approve.Expired) {
+			ts = append(ts, *t)
+		}
+	}
+	return ts
+}
+
+// OpenTicket returns the service's open or approved ticket that was not
+// claimed yet.
+func (s *State) OpenTicket(service string) (approve.Ticket, bool) {
+	sv, _ := s.Service(service)
+	if len(sv.Tickets) == 0 {
+		return approve.Ticket{}, false
+	}
+	// Only the newest can be: while one is open, no other is accepted.
+	t := s.Tickets[sv.Tickets[len(sv.Tickets)-1]]
+	if t.State != approve.Open && (t.State != approve.Approved || s.claimedBy(*t)) {
+		return approve.Ticket{}, false
+	}
+	return *t, true
+}
+
+func (s *State) claimedBy(t approve.Ticket) bool {
+	ef, ok := s.Effects[t.Key]
+	return ok && ef.Claim.Ticket == t.ID
+}
+
+// OpenTickets counts the tickets that wait for people.
+func (s *State) OpenTickets() int {
+	n := 0
+	for name := range s.Services {
+		if t, ok := s.OpenTicket(name); ok && t.State == approve.Open {
+			n++
+		}
+	}
+	return n
+}
