@@ -11,9 +11,6 @@ func (k *checker) receivers(all []Receiver) {
 	for i, r := range all {
 		at := spec.IndexPath("receivers", i)
 		k.oneKind(at, r)
-		k.duration(at+".heartbeat", r.Heartbeat, 0, 7*day)
-		k.that(r.Heartbeat == 0 || r.Heartbeat >= time.Minute, at+".heartbeat",
-			"is %s, want 1m or more, or no heartbeat", spec.FormatDuration(r.Heartbeat))
 		k.duration(at+".escalateAfter", r.EscalateAfter, time.Second, day)
 		if r.Alertmanager != nil {
 			k.url(at+".alertmanager.url", r.Alertmanager.URL)
@@ -55,6 +52,7 @@ func (k *checker) unsupported(c Config) {
 		at := spec.IndexPath("receivers", i)
 		k.that(r.PagerDuty == nil, at+".pagerduty", "not supported by this version: pagerduty: %s", instead)
 		k.that(r.Slack == nil, at+".slack", "not supported by this version: slack: %s", instead)
+		k.that(r.Heartbeat == 0, at+".heartbeat", "not supported by this version: a heartbeat: use the dead-man rule of deploy/alerts.yaml")
 		k.that(r.Command == nil, at+".command", "not supported by this version: command: %s", instead)
 	}
 }

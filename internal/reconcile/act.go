@@ -1,0 +1,160 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/execute"
+	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/measure"
+	"github.com/setpoint-dev/setpoint/internal/step"
+)
+
+// The reasons of a hold that another writer caused; the recorded proposal is
+// judged again next pass.
+const (
+	claimLost  = "claim-lost"
+	ticketLost = "ticket-lost"
+)
+
+// ask opens a ticket. It reserves the key of this window; whatever window it
+// is when somebody answers, the claim uses that key.
+func (p *pass) ask(ctx context.Context) error {
+	if p.dry {
+		return nil
+	}
+	t := approve.Ticket{
+		Service: p.svc.Name, Episode: p.past.service.Episode, Decision: p.decisionID, Key: p.step.Key,
+		Digest: p.decision.Digest, Proposal: p.proposal, Needs: p.decision.Needs, Reasons: p.decision.Reasons,
+		Asked: p.now, Expires: approve.ExpiresAt(p.now, p.svc.Remediation.ApprovalFor, p.decision.Needs), State: approve.Open,
+	}
+	err := p.r.book.one(ctx, func(s *ledger.State) (ledger.Draft, error) { return ledger.TicketDraft(s, p.svc.Name, t) })
+	if raced(err) {
+		return p.hold(ticketLost, err.Error())
+	}
+	if err != nil {
+		return fmt.Errorf("open a ticket: %w", err)
+	}
+	p.look()
+	return nil
+}
+
+// execute sends once, in the one order that makes the promise true: permit,
+// claim (durable, conditional), gate again on the same bytes, started
+// (durable), send, receipt. A crash between any two of them loses at most the
+// window, never the key.
+func (p *pass) execute(ctx context.Context) error {
+	permit, ok := p.decision.Permit()
+	if !ok || p.dry {
+		return nil
+	}
+	ctx, end := p.span(ctx, "execute")
+	defer end()
+	if err := p.claim(ctx, permit); err != nil {
+		if raced(err) {
+			return p.hold(claimLost, err.Error())
+		}
+		return fmt.Errorf("claim %s: %w", permit.Key(), err)
+	}
+	p.result.Effect = execute.Claimed
+	if why := p.gateAgain(ctx, permit); why != "" {
+		p.result.Effect = execute.Void
+		if err := p.void(ctx, permit.Key(), why); err != nil {
+			return fmt.Errorf("void %s: %w", permit.Key(), err)
+		}
+		p.r.log.Info("claim void", "service", p.svc.Name, "key", permit.Key(), "reason", why)
+		return nil
+	}
+	return p.send(ctx, permit)
+}
+
+// claim reserves the key for ever, with the charge.
+func (p *pass) claim(ctx context.Context, permit gate.Permit) error {
+	charge := 0.0
+	if p.decision.Verdict == gate.Auto && !permit.Undo() {
+		charge = p.decision.Cost
+	}
+	a := permit.Action()
+	item, _ := p.catalogue.Item(a.Name)
+	body := ledger.Claim{
+		Key: permit.Key(), Decision: p.decisionID, Episode: p.past.service.Episode, Ticket: permit.Ticket(),
+		Digest: permit.Digest(), Target: a.Canonical(), Action: a, Parameters: permit.Parameters(),
+		Live: item.Live, Undo: permit.Undo(), Verdict: p.decision.Verdict, Charge: charge,
+		Costs: p.svc.Remediation.Budget.Costs, Expires: permit.Expires(), State: p.assessment.State,
+		HoldFor: p.svc.Remediation.HoldFor, UnknownFor: p.svc.Remediation.UnknownFor,
+	}
+	return p.r.book.one(ctx, func(s *ledger.State) (ledger.Draft, error) {
+		return ledger.ClaimDraft(s, p.svc.Name, body, p.decidedAt)
+	})
+}
+
+// gateAgain decides about the same bytes with everything fresh, and without
+// this claim. It mints nothing; it returns why the claim must be void, or "".
+func (p *pass) gateAgain(ctx context.Context, permit gate.Permit) string {
+	p.now = p.r.o.Now()
+	p.measured = measure.NewSet(p.r.o.Measurer.Measure(ctx, measure.Pass(p.svc, p.now)))
+	p.assessment = compare.Assess(p.svc, p.measured, p.r.compareLimits(), p.now)
+	p.catalogue = nil
+	p.observe(ctx)
+	p.now = p.r.o.Now()
+	again, _ := p.decide(ctx, &permit)
+	if _, still := again.Permit(); !still {
+		return codes(again.Reasons)
+	}
+	return ""
+}
+
+// send appends started, looks at the freeze files once more, and sends. A
+// shutdown does not interrupt it: what was begun is said.
+func (p *pass) send(ctx context.Context, permit gate.Permit) error {
+	key := permit.Key()
+	p.r.sending.add(key)
+	defer p.r.sending.remove(key)
+	err := p.r.book.one(ctx, func(s *ledger.State) (ledger.Draft, error) { return ledger.StartDraft(s, key) })
+	if err != nil {
+		return fmt.Errorf("record that %s is started: %w", key, err)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), permit.Action().Timeout+p.r.o.Config.Sweep.Interval)
+	defer cancel()
+	receipt := p.sendOnce(ctx, permit)
+	p.result.Effect = receipt.Effect
+	err = p.r.book.one(ctx, func(s *ledger.State) (ledger.Draft, error) { return ledger.ReceiptDraft(s, key, receipt) })
+	p.r.tel.effect(p.svc.Name, permit.Action().Name, receipt.Effect)
+	p.r.log.Info("sent", "service", p.svc.Name, "key", key, "action", permit.Action().Name,
+		"effect", receipt.Effect, "detail", receipt.Detail, "digest", permit.Digest())
+	if err != nil {
+		return fmt.Errorf("record the receipt of %s: %w", key, err)
+	}
+	p.look()
+	return nil
+}
+
+// sendOnce is the only place from which a byte leaves toward an actuator.
+func (p *pass) sendOnce(ctx context.Context, permit gate.Permit) execute.Receipt {
+	unsent := func(why string) execute.Receipt {
+		return execute.Receipt{Effect: execute.Failed, At: p.r.o.Now(), Detail: "nothing was sent: " + why}
+	}
+	ex, ok := p.r.o.Executors[permit.Action().Executor()]
+	if !ok {
+		return unsent("no executor for " + permit.Action().Uses)
+	}
+	// Read last, so that a freeze that came during the claim still stops it.
+	if holds := p.r.freezes(p.svc.Name, p.r.o.Now()); len(holds) > 0 {
+		return unsent("frozen by " + holds[0].By + ": " + holds[0].Text)
+	}
+	receipt, err := ex.Execute(ctx, permit)
+	if err != nil {
+		return unsent(err.Error())
+	}
+	return receipt
+}
+
+// hold keeps the proposal for a later pass.
+func (p *pass) hold(code, text string) error {
+	p.step = step.Step{Kind: step.Hold, Key: p.step.Key, Ticket: p.step.Ticket, Reasons: []gate.Reason{{Code: code, Text: text}}}
+	p.result.Step = p.step
+	return nil
+}

@@ -1,0 +1,123 @@
+// Package reconcile is the loop. It takes the documents, the sources, a
+// proposer, a policy, executors, receivers and a ledger, and makes passes:
+// measure, compare, fold, settle, next, propose, gate, execute, append. The
+// order stands in reconcile.go; everything decided is decided in the packages
+// to the left.
+package reconcile
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/setpoint-dev/setpoint/internal/budget"
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/config"
+	"github.com/setpoint-dev/setpoint/internal/escalate"
+	"github.com/setpoint-dev/setpoint/internal/execute"
+	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/measure"
+	"github.com/setpoint-dev/setpoint/internal/propose"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+	"github.com/setpoint-dev/setpoint/internal/step"
+)
+
+// Measurer answers the whole fleet's queries, one for one and in order.
+type Measurer interface {
+	Measure(ctx context.Context, qs []measure.Query) []measure.Measurement
+	// Clocks gives the present time of each source that can be asked.
+	Clocks(ctx context.Context) map[string]time.Time
+}
+
+// Proposer answers with one proposal; a failure is a Proposal of
+// KindMalformed with its Fault. Request and Reply are the exact bytes.
+type Proposer interface {
+	Propose(ctx context.Context, r propose.Request) Proposed
+	// Identity is recorded before the call.
+	Identity() propose.Proposer
+}
+
+// Proposed is a proposal with the bytes it came from.
+type Proposed struct {
+	Proposal       propose.Proposal
+	Request, Reply []byte
+	// InputTokens and OutputTokens are the endpoint's own count; 0 without one.
+	InputTokens, OutputTokens int
+	// RetryAfter asks not to be asked again earlier; zero: no wish.
+	RetryAfter time.Duration
+}
+
+// Policy evaluates one gate input. It never fails: a fault is in the Ruling.
+type Policy interface {
+	Evaluate(ctx context.Context, input []byte) gate.Ruling
+	Revision() string
+}
+
+// Silencer knows who silenced a service.
+type Silencer interface {
+	Silences(ctx context.Context, service string) ([]gate.Hold, error)
+}
+
+// FreezeDir is the folder of freeze files, which outranks everything.
+type FreezeDir interface {
+	// Frozen returns the freezes that bind a service ("" for all); an error
+	// means that nobody knows, which holds too.
+	Frozen(service string) ([]gate.Hold, error)
+	// List returns all files; Remove deletes one by id.
+	List() ([]ledger.Freeze, error)
+	Remove(id string) error
+}
+
+// Documents gives the desired state anew each time it is asked.
+type Documents func() (spec.Set, error)
+
+// Options are what New needs. Everything is required but where said.
+type Options struct {
+	Config    config.Config
+	Documents Documents
+	Measurer  Measurer
+	Proposer  Proposer
+	// Rules is the proposer of mode observe; nil: Proposer must be rules.
+	Rules Proposer
+	// Policy may be nil: observe only, with PolicyFault as the reason.
+	Policy      Policy
+	PolicyFault string
+	// Executors by the part of uses before the dot.
+	Executors map[string]execute.Executor
+	Receivers []escalate.Receiver
+	// Silencers may be empty.
+	Silencers []Silencer
+	// Store may be nil for Plan, which then knows no past.
+	Store   ledger.Store
+	Freezes FreezeDir
+	Now     func() time.Time
+	Logger  *slog.Logger
+	// Registerer and Tracer may be nil.
+	Registerer prometheus.Registerer
+	Tracer     trace.Tracer
+	// OnPass, when set, sees each finished pass (the demo's line per pass).
+	OnPass func(Result)
+}
+
+// Result is what one pass of one service ended in.
+type Result struct {
+	Service    string
+	Assessment compare.Assessment
+	Step       step.Step
+	// Proposal and Decision are set when something was proposed.
+	Proposal *propose.Proposal
+	Decision *gate.Decision
+	Balance  budget.Balance
+	Key      gate.Key
+	// Effect is what was sent in this pass; None when nothing was.
+	Effect execute.Effect
+	// Outcome is what was judged in this pass; OutcomeNone when nothing was.
+	Outcome      compare.Outcome
+	RequeueAfter time.Duration
+	// Err is why the pass could not be finished.
+	Err error
+}

@@ -1,0 +1,131 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+)
+
+// book is the one place where the loop and people's commands touch the
+// ledger: the folded State and the store, behind one lock.
+type book struct {
+	mu    sync.Mutex
+	store ledger.Store
+	state *ledger.State
+	// fault is the last error of the store; while it is set the loop only
+	// observes (DESIGN section 7).
+	fault error
+}
+
+func newBook(store ledger.Store) *book {
+	return &book{store: store, state: ledger.NewState()}
+}
+
+// chunk is how many entries are read at a time at a start.
+const chunk = 1000
+
+// catchUp folds what was appended since.
+func (b *book) catchUp(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.catchUpLocked(ctx)
+}
+
+func (b *book) catchUpLocked(ctx context.Context) error {
+	if b.store == nil {
+		return nil
+	}
+	for {
+		entries, err := b.store.Read(ctx, b.state.Head.Seq, chunk)
+		if err != nil {
+			return b.failed(fmt.Errorf("read the ledger: %w", err))
+		}
+		if err := b.apply(entries); err != nil {
+			return b.failed(err)
+		}
+		if len(entries) < chunk {
+			b.fault = nil
+			return nil
+		}
+	}
+}
+
+func (b *book) apply(entries []ledger.Entry) error {
+	for _, e := range entries {
+		if err := b.state.Apply(e); err != nil {
+			return fmt.Errorf("fold entry %d: %w", e.Seq, err)
+		}
+	}
+	return nil
+}
+
+func (b *book) failed(err error) error {
+	b.fault = err
+	return err
+}
+
+// append plans against the present state and appends, all or nothing. The plan
+// sees a state that no entry is missing from; its error is returned as it is.
+// The entries after the state that the caller knew are returned, its own last.
+func (b *book) append(ctx context.Context, plan func(s *ledger.State) ([]ledger.Draft, error)) ([]ledger.Entry, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.store == nil {
+		return nil, errors.New("there is no ledger to write to")
+	}
+	var planErr error
+	entries, err := b.store.Append(ctx, b.state.Head, ledger.PlanFrom(b.state, func(s *ledger.State) ([]ledger.Draft, error) {
+		drafts, err := plan(s)
+		planErr = err
+		return drafts, err
+	}))
+	switch {
+	case planErr != nil:
+		return nil, planErr
+	case errors.Is(err, ledger.ErrExists), errors.Is(err, ledger.ErrLost):
+		return nil, err
+	case err != nil && ctx.Err() != nil:
+		return nil, err
+	case err != nil:
+		return nil, b.failed(fmt.Errorf("append to the ledger: %w", err))
+	}
+	if err := b.apply(entries); err != nil {
+		return nil, b.failed(err)
+	}
+	b.fault = nil
+	return entries, nil
+}
+
+// one appends a single entry.
+func (b *book) one(ctx context.Context, draft func(s *ledger.State) (ledger.Draft, error)) error {
+	_, err := b.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
+		d, err := draft(s)
+		if err != nil {
+			return nil, err
+		}
+		return []ledger.Draft{d}, nil
+	})
+	return err
+}
+
+// raced: somebody else was first, which is no fault of the ledger.
+func raced(err error) bool {
+	return errors.Is(err, ledger.ErrLost) || errors.Is(err, ledger.ErrExists)
+}
+
+// view runs f with the state; f keeps nothing of it.
+func (b *book) view(f func(s *ledger.State)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f(b.state)
+}
+
+// broken returns the store's fault, if any.
+func (b *book) broken() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.fault
+}

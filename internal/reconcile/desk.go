@@ -1,0 +1,149 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/execute"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+)
+
+// Desk is where people write into the ledger: in the agent, or from the
+// command line when no agent holds the lock. Its by arguments are
+// authenticated principals, never fields of a request.
+type Desk struct {
+	book   *book
+	groups approve.Groups
+	now    func() time.Time
+	// woken is told the service whose facts changed.
+	woken func(service string)
+	// answered sees each ticket after an answer.
+	answered func(approve.Ticket)
+}
+
+// NewDesk returns a desk over a store that the caller may write to.
+func NewDesk(store ledger.Store, groups approve.Groups, now func() time.Time) *Desk {
+	return &Desk{book: newBook(store), groups: groups, now: now, woken: func(string) {}, answered: func(approve.Ticket) {}}
+}
+
+// ErrNotFound is returned for a ticket, decision, page or freeze that the
+// ledger does not know.
+var ErrNotFound = errors.New("not found")
+
+// write folds first, so that a desk opened beside no agent knows the chain.
+func (d *Desk) write(ctx context.Context, draft func(s *ledger.State) (ledger.Draft, error)) error {
+	if err := d.book.catchUp(ctx); err != nil {
+		return err
+	}
+	return d.book.one(ctx, draft)
+}
+
+// Answer records an approval or denial and returns the ticket after it. A
+// *approve.Refusal changes nothing and says why.
+func (d *Desk) Answer(ctx context.Context, a approve.Answer) (approve.Ticket, error) {
+	a.At = d.now()
+	var service string
+	err := d.write(ctx, func(s *ledger.State) (ledger.Draft, error) {
+		t, ok := s.Tickets[a.Ticket]
+		if !ok {
+			return ledger.Draft{}, fmt.Errorf("ticket %q: %w; setpoint get approvals lists them", a.Ticket, ErrNotFound)
+		}
+		service = t.Service
+		recorded, err := approve.Record(*t, a, d.groups)
+		if err != nil {
+			return ledger.Draft{}, err
+		}
+		return ledger.AnswerDraft(s, recorded)
+	})
+	if err != nil {
+		return approve.Ticket{}, err
+	}
+	var after approve.Ticket
+	d.book.view(func(s *ledger.State) { after = *s.Tickets[a.Ticket] })
+	d.answered(after)
+	d.woken(service)
+	return after, nil
+}
+
+// Freeze records a freeze whose file exists already; a second record of the
+// same id, or one that was lifted, is no error.
+func (d *Desk) Freeze(ctx context.Context, f ledger.Freeze) error {
+	err := d.write(ctx, func(s *ledger.State) (ledger.Draft, error) { return ledger.FreezeDraft(s, f) })
+	if errors.Is(err, ledger.ErrExists) {
+		return nil
+	}
+	return err
+}
+
+// Thaw records that a freeze is lifted; each host's writer then removes the
+// file of that id.
+func (d *Desk) Thaw(ctx context.Context, id, by, reason string) error {
+	err := d.write(ctx, func(s *ledger.State) (ledger.Draft, error) {
+		return ledger.ThawDraft(s, ledger.Thaw{ID: id, By: by, Reason: reason})
+	})
+	if errors.Is(err, ledger.ErrExists) {
+		return nil
+	}
+	return err
+}
+
+// Settle ends an effect whose fate nobody could tell, by a named person's word.
+// decision is the id of the decision that claimed it.
+func (d *Desk) Settle(ctx context.Context, decision string, as execute.Effect, by, reason string) error {
+	if as != execute.Landed && as != execute.NotLanded {
+		return fmt.Errorf("settle as %q: want landed or not-landed", as)
+	}
+	var service string
+	err := d.write(ctx, func(s *ledger.State) (ledger.Draft, error) {
+		for key, e := range s.Effects {
+			if e.Claim.Decision != decision {
+				continue
+			}
+			service = e.Service
+			return settleDraft(s, ledger.Settled{Key: key, Effect: as, By: by, Reason: reason})
+		}
+		return ledger.Draft{}, fmt.Errorf("decision %q with an effect: %w; setpoint get decisions lists them", decision, ErrNotFound)
+	})
+	if err == nil {
+		d.woken(service)
+	}
+	return err
+}
+
+// settleDraft fills the time from which a landed effect counts as applied: its
+// horizon.
+func settleDraft(s *ledger.State, body ledger.Settled) (ledger.Draft, error) {
+	if e, ok := s.Effects[body.Key]; ok && body.Effect == execute.Landed {
+		body.AppliedAt = e.Horizon()
+	}
+	return ledger.SettleDraft(s, body)
+}
+
+// Ack records that a person has seen a page.
+func (d *Desk) Ack(ctx context.Context, page, by string) error {
+	return d.write(ctx, func(s *ledger.State) (ledger.Draft, error) {
+		p, ok := s.Pages[page]
+		if !ok {
+			return ledger.Draft{}, fmt.Errorf("page %q: %w; setpoint get pages lists them", page, ErrNotFound)
+		}
+		return ledger.Draft{Kind: ledger.KindAck, Service: p.Service, Body: ledger.Ack{Page: page, By: by}}, nil
+	})
+}
+
+// ResetBudget records a named person's reset of one action's budget and
+// suspension.
+func (d *Desk) ResetBudget(ctx context.Context, service string, reset ledger.Reset) error {
+	if reset.By == "" || reset.Reason == "" {
+		return errors.New("a reset needs a person and a reason")
+	}
+	err := d.write(ctx, func(*ledger.State) (ledger.Draft, error) {
+		return ledger.Draft{Kind: ledger.KindReset, Service: service, Body: reset}, nil
+	})
+	if err == nil {
+		d.woken(service)
+	}
+	return err
+}

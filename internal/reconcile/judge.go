@@ -1,0 +1,142 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+	"github.com/setpoint-dev/setpoint/internal/step"
+)
+
+// gate asks policy and floors about the proposal, records the decision when it
+// is news, and turns the step into what the verdict allows.
+func (p *pass) gate(ctx context.Context) error {
+	if p.step.Kind == step.Hold {
+		return nil // another replica asked first
+	}
+	ctx, end := p.span(ctx, "gate")
+	defer end()
+	decision, input := p.decide(ctx, nil)
+	p.decision = decision
+	p.result.Decision = &p.decision
+	was := p.step
+	p.step = stepOf(was, decision, p.mode())
+	p.result.Step = p.step
+	if err := p.recordDecision(ctx, input); err != nil {
+		return fmt.Errorf("record the decision: %w", err)
+	}
+	return nil
+}
+
+// mode is the highest that documents and config allow.
+func (p *pass) mode() spec.Mode {
+	return min(p.svc.Remediation.Mode, p.r.o.Config.Limits.MaxMode)
+}
+
+// decide is the gate on exactly these bytes. It is asked twice: before a
+// claim, and after it with the permit that the claim keeps, with fresh facts
+// and without that claim.
+func (p *pass) decide(ctx context.Context, claimed *gate.Permit) (gate.Decision, []byte) {
+	item, _ := p.catalogue.Item(p.proposal.Action)
+	var f gate.Facts
+	if claimed == nil {
+		f = p.facts(item, p.step.Key, "")
+	} else {
+		f = p.facts(item, p.step.Key, claimed.Key())
+		f.PermitDigest, f.PermitExpires = claimed.Digest(), claimed.Expires()
+	}
+	if t := p.past.ticket; t != nil && t.ID == p.step.Ticket {
+		f.ApprovedTicket, f.ApprovedDigest, f.ApprovedNeeds = t.ID, t.Digest, t.Needs
+	}
+	f.Silences = p.r.silences(ctx, p.svc.Name)
+	c := gate.Case{Service: p.svc, Proposal: p.proposal, Key: p.step.Key, Facts: f, Limits: p.r.limits()}
+	p.result.Balance = f.Balance
+
+	input, err := gate.BuildInput(c)
+	if err != nil {
+		return gate.Decide(c, gate.Ruling{Fault: "input-invalid: " + err.Error()}), nil
+	}
+	ruling := gate.Ruling{Fault: "policy-fault: " + p.r.policyFault()}
+	if policy := p.r.policy(); policy != nil {
+		ruling = policy.Evaluate(ctx, input)
+	}
+	return gate.Decide(c, ruling), input
+}
+
+// stepOf is what the verdict makes of a proposed step.
+func stepOf(s step.Step, d gate.Decision, mode spec.Mode) step.Step {
+	s.Reasons = d.Reasons
+	_, permitted := d.Permit()
+	switch {
+	case d.Hold:
+		s.Kind = step.Hold
+	case permitted:
+		s.Kind = step.Execute
+	case d.Verdict == gate.Approval && s.Ticket == "" && mode >= spec.Approval:
+		s.Kind = step.Ask
+	case d.Verdict == gate.Escalate:
+		s.Kind = step.Escalate
+	default:
+		s.Kind = step.Hold
+	}
+	return s
+}
+
+// recordDecision appends the decision unless the last one of this window said
+// the same, so that a held proposal does not write in every pass.
+func (p *pass) recordDecision(ctx context.Context, input []byte) error {
+	if p.dry {
+		return nil
+	}
+	body := ledger.Decided{
+		Window: p.past.window.String(), Episode: p.past.service.Episode, Key: p.step.Key,
+		Step: string(p.step.Kind), Proposal: p.proposal, Decision: p.decision,
+		State: p.assessment.State, Reason: p.assessment.Reason, Mode: p.svc.Remediation.Mode,
+	}
+	if p.step.Ticket != "" {
+		body.Window = strings.TrimPrefix(string(p.step.Key), p.svc.Name+":")
+	}
+	var same string
+	entries, err := p.r.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
+		same = ""
+		if known := s.Services[p.svc.Name]; known != nil {
+			if last := s.Decisions[known.Decision]; last != nil && sameDecision(last.Decided, body) {
+				same = last.ID
+				return nil, nil
+			}
+		}
+		return []ledger.Draft{{Kind: ledger.KindDecision, Service: p.svc.Name, Body: body, Blobs: [][]byte{input}}}, nil
+	})
+	if err != nil {
+		return err
+	}
+	p.decisionID = same
+	for _, e := range entries {
+		if e.Kind == ledger.KindDecision && e.Service == p.svc.Name {
+			p.decisionID = fmt.Sprintf("d%d", e.Seq)
+			p.r.tel.decided(p.svc.Name, p.proposal, p.decision)
+			p.r.log.Info("decided", "service", p.svc.Name, "key", p.step.Key, "action", p.proposal.Action,
+				"verdict", p.decision.Verdict, "step", p.step.Kind, "reason", codes(p.decision.Reasons), "decision", p.decisionID)
+		}
+	}
+	return nil
+}
+
+// sameDecision compares what people and the next step see.
+func sameDecision(a, b ledger.Decided) bool {
+	return a.Key == b.Key && a.Step == b.Step && a.Decision.Digest == b.Decision.Digest &&
+		a.Decision.Verdict == b.Decision.Verdict && a.Decision.Hold == b.Decision.Hold &&
+		a.Decision.Ruling.Revision == b.Decision.Ruling.Revision &&
+		codes(a.Decision.Reasons) == codes(b.Decision.Reasons)
+}
+
+func codes(rs []gate.Reason) string {
+	out := make([]string, len(rs))
+	for i, r := range rs {
+		out[i] = r.Code
+	}
+	return strings.Join(out, ",")
+}

@@ -1,0 +1,161 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/budget"
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/escalate"
+	"github.com/setpoint-dev/setpoint/internal/execute"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+	"github.com/setpoint-dev/setpoint/internal/step"
+)
+
+// notices brings what receivers hold in line with the pages that should exist.
+// It runs after the passes of a sweep, whatever they ended in, and with a
+// ledger that cannot be written too.
+func (r *Reconciler) notices(ctx context.Context, f *fleet, now time.Time) {
+	wanted := r.wanted(f, now)
+	pages := r.recordPages(ctx, f, wanted)
+	var wg sync.WaitGroup
+	gates := make(chan struct{}, 8)
+	for _, p := range pages {
+		for _, name := range escalate.Due(p, r.held(p), r.receiverRules(), now) {
+			rec := r.receiver(name)
+			if rec == nil {
+				continue
+			}
+			wg.Go(func() {
+				gates <- struct{}{}
+				defer func() { <-gates }()
+				r.deliver(ctx, rec, p, now)
+			})
+		}
+	}
+	wg.Wait()
+	r.tel.pages(pages)
+}
+
+// wanted are the pages that should be open now, rendered.
+func (r *Reconciler) wanted(f *fleet, now time.Time) map[string]escalate.Page {
+	out := map[string]escalate.Page{}
+	sources := map[string][]string{}
+	for _, svc := range f.set.Services {
+		facts := r.noticeFacts(f, svc, now)
+		for _, n := range step.Notices(facts) {
+			out[n.ID] = r.render(facts, n, now)
+		}
+		st := facts.State
+		if st.State == compare.Unknown && st.SourceFault != "" && now.Sub(st.Since) >= svc.Remediation.UnknownFor {
+			sources[st.SourceFault] = append(sources[st.SourceFault], svc.Name)
+		}
+	}
+	for source, services := range sources {
+		out["source/"+source] = r.fleetPage("source/"+source, escalate.SourceDown,
+			fmt.Sprintf("source %s does not answer; unknown: %s", source, strings.Join(services, ", ")), now)
+	}
+	if fault := r.policyFault(); fault != "" {
+		out["policy"] = r.fleetPage("policy", escalate.PolicyFault, "no policy is loaded, nothing is done: "+fault, now)
+	}
+	if err := r.book.broken(); err != nil {
+		out["ledger"] = r.fleetPage("ledger", escalate.LedgerFault, "the ledger cannot be used, nothing is done: "+err.Error(), now)
+	}
+	return out
+}
+
+func (r *Reconciler) fleetPage(id, reason, text string, now time.Time) escalate.Page {
+	facts := escalate.PageFacts{ID: id, Reason: reason, Why: text, Now: now}
+	r.book.view(func(s *ledger.State) {
+		if known := s.Pages[id]; known != nil && known.EndedAt.IsZero() {
+			facts.Opened = known
+		}
+	})
+	p := escalate.Render(facts)
+	p.Receivers = r.allReceivers()
+	return p
+}
+
+// noticeFacts copies what step.Notices looks at.
+func (r *Reconciler) noticeFacts(f *fleet, svc spec.Service, now time.Time) step.NoticeFacts {
+	n := step.NoticeFacts{
+		Service: svc, MaxMode: r.o.Config.Limits.MaxMode, Assessment: f.assessments[svc.Name],
+		State: ledger.Service{Name: svc.Name}, Suspended: map[string]string{},
+		Dependencies: map[string]compare.State{}, Now: now,
+	}
+	for _, dep := range svc.Remediation.DependsOn {
+		if a, ok := f.assessments[dep]; ok && a.State != compare.Met {
+			n.Dependencies[dep] = a.State
+		}
+	}
+	r.book.view(func(s *ledger.State) { recorded(&n, s) })
+	return n
+}
+
+// recorded fills in what the ledger holds of the service and its episode.
+func recorded(n *step.NoticeFacts, s *ledger.State) {
+	name := n.Service.Name
+	n.State, _ = s.Service(name)
+	if n.InFlight, _ = s.InFlight(name, ""); n.InFlight != nil && n.InFlight.Effect == execute.Unknown {
+		n.Doubtful = append(n.Doubtful, *n.InFlight)
+	}
+	if d := s.Decisions[n.State.Decision]; d != nil && d.Episode == n.State.Episode {
+		decision, proposal := d.Decision, d.Proposal
+		n.Decision, n.Proposal = &decision, &proposal
+	}
+	for _, id := range n.State.Tickets {
+		if t := s.Tickets[id]; t.Episode == n.State.Episode {
+			n.Tickets = append(n.Tickets, *t)
+		}
+	}
+	for _, a := range n.Service.Remediation.Actions {
+		if why := s.Suspended(name, a.Name); why != "" {
+			n.Suspended[a.Name] = why
+		}
+	}
+}
+
+// render makes the page of a notice, with its receivers.
+func (r *Reconciler) render(f step.NoticeFacts, n step.Notice, now time.Time) escalate.Page {
+	facts := escalate.PageFacts{
+		ID: n.ID, Reason: n.Reason, Episode: f.State.Episode, Why: n.Why, Service: f.Service, Assessment: f.Assessment,
+		Since: f.State.EpisodeSince, Proposal: f.Proposal, Decision: n.Decision, Suspended: n.Suspended, Now: now,
+	}
+	if f.Decision != nil {
+		facts.Reasons = f.Decision.Reasons
+	}
+	if k := len(f.Tickets); k > 0 && f.Tickets[k-1].State == approve.Open {
+		facts.Ticket = &f.Tickets[k-1]
+	}
+	r.book.view(func(s *ledger.State) {
+		facts.Tried = tried(s, f.State)
+		if known := s.Pages[n.ID]; known != nil && known.EndedAt.IsZero() {
+			facts.Opened = known
+		}
+		if f.Proposal != nil && f.Proposal.Action != "" {
+			b := f.Service.Remediation.Budget
+			own := budget.Policy{Period: b.Period, Capacity: b.Capacity}
+			balance := budget.Of(f.Service.Name, f.Proposal.Action, own, r.globalBudget(), s.Charges(), s.Resets, now)
+			facts.Balance = &balance
+		}
+	})
+	p := escalate.Render(facts)
+	p.Receivers = f.Service.Remediation.Escalation.Receivers
+	if len(p.Receivers) == 0 {
+		p.Receivers = r.allReceivers()
+	}
+	return p
+}
+
+func (r *Reconciler) allReceivers() []string {
+	out := make([]string, len(r.o.Receivers))
+	for i, rec := range r.o.Receivers {
+		out[i] = rec.Name()
+	}
+	return out
+}

@@ -1,0 +1,149 @@
+package reconcile
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/escalate"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+)
+
+// outbox remembers when pages were last sent, so that re-posting needs no
+// entry. It is a cache: after a restart everything open is sent once more.
+type outbox struct {
+	mu   sync.Mutex
+	sent map[string]escalate.Delivery
+}
+
+// recordPages appends pages that opened, changed or ended, and returns all
+// that some receiver may still have to hear of. Without a ledger it returns
+// what is wanted: people are told at least once.
+func (r *Reconciler) recordPages(ctx context.Context, f *fleet, wanted map[string]escalate.Page) []escalate.Page {
+	_, err := r.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) { return pageDrafts(s, wanted, f.set), nil })
+	if err != nil {
+		r.log.Error("pages could not be recorded; they are sent all the same", "error", err)
+	}
+	var out []escalate.Page
+	r.book.view(func(s *ledger.State) {
+		for _, id := range sortedKeys(s.Pages) {
+			p := *s.Pages[id]
+			if fresh, ok := wanted[id]; ok && p.EndedAt.IsZero() {
+				fresh.AckedBy, fresh.Reason, fresh.Since = p.AckedBy, p.Reason, p.Since
+				p = fresh
+			}
+			out = append(out, p)
+		}
+		for _, id := range sortedKeys(wanted) {
+			if s.Pages[id] == nil {
+				out = append(out, wanted[id])
+			}
+		}
+	})
+	return out
+}
+
+// pageDrafts are the entries that bring the recorded pages to the wanted ones.
+func pageDrafts(s *ledger.State, wanted map[string]escalate.Page, set spec.Set) []ledger.Draft {
+	var drafts []ledger.Draft
+	for _, id := range sortedKeys(wanted) {
+		if known := s.Pages[id]; known == nil || !known.EndedAt.IsZero() || news(*known, wanted[id]) {
+			drafts = append(drafts, ledger.Draft{Kind: ledger.KindPage, Service: wanted[id].Service, Body: wanted[id]})
+		}
+	}
+	for _, id := range sortedKeys(s.Pages) {
+		if reason := endOf(s, *s.Pages[id], wanted, set); reason != "" {
+			drafts = append(drafts, ledger.Draft{
+				Kind: ledger.KindPageEnd, Service: s.Pages[id].Service, Body: ledger.PageEnd{Page: id, Reason: reason},
+			})
+		}
+	}
+	return drafts
+}
+
+// news: what the page says now differs from what is recorded. Numbers alone
+// are no news; receivers get them with the next post.
+func news(known, wanted escalate.Page) bool {
+	return known.ContentDigest() != wanted.ContentDigest() || !slices.Equal(known.Receivers, wanted.Receivers)
+}
+
+// endOf says why an open page ends now; "" while it stays. An episode's page
+// stays until the episode ends by measurement, even when nothing would open it
+// any more.
+func endOf(s *ledger.State, p escalate.Page, wanted map[string]escalate.Page, set spec.Set) string {
+	if !p.EndedAt.IsZero() {
+		return ""
+	}
+	if _, still := wanted[p.ID]; still {
+		return ""
+	}
+	if p.Service == "" {
+		return "recovered"
+	}
+	if svc, ok := set.Service(p.Service); !ok || svc.Remediation.Name == "" && p.Episode != "" {
+		return "document-removed"
+	}
+	if known := s.Services[p.Service]; known != nil && p.ID == known.Episode {
+		return ""
+	}
+	return "recovered"
+}
+
+// held is what the receivers hold of the page, with what this process sent
+// since.
+func (r *Reconciler) held(p escalate.Page) []escalate.Delivery {
+	known := map[string]escalate.Delivery{}
+	r.book.view(func(s *ledger.State) { maps.Copy(known, s.Deliveries[p.ID]) })
+	r.outbox.mu.Lock()
+	for _, name := range r.allReceivers() {
+		if mine, ok := r.outbox.sent[p.ID+"\x00"+name]; ok {
+			known[name] = mine
+		}
+	}
+	r.outbox.mu.Unlock()
+	return slices.Collect(maps.Values(known))
+}
+
+// deliver sends one page to one receiver and records what is news: the first
+// delivery, the end, and the beginning and end of a failure.
+func (r *Reconciler) deliver(ctx context.Context, rec escalate.Receiver, p escalate.Page, now time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, receiverTimeout)
+	defer cancel()
+	before := r.delivery(p.ID, rec.Name())
+	failure := rec.Send(ctx, p)
+	after := before.After(p, rec.Name(), failure, now)
+	if failure != nil {
+		r.tel.receiverFailed(rec.Name())
+		r.log.Warn("page not delivered", "page", p.ID, "receiver", rec.Name(), "failures", after.Failures, "error", failure)
+	}
+	r.outbox.mu.Lock()
+	r.outbox.sent[p.ID+"\x00"+rec.Name()] = after
+	r.outbox.mu.Unlock()
+	if !before.News(after) {
+		return
+	}
+	_, err := r.book.append(ctx, func(*ledger.State) ([]ledger.Draft, error) {
+		return []ledger.Draft{{Kind: ledger.KindDelivery, Service: p.Service, Body: after}}, nil
+	})
+	if err != nil {
+		r.log.Error("delivery could not be recorded; the page may be sent again", "page", p.ID, "error", err)
+	}
+}
+
+// receiverTimeout bounds one delivery.
+const receiverTimeout = 10 * time.Second
+
+func (r *Reconciler) delivery(page, receiver string) escalate.Delivery {
+	r.outbox.mu.Lock()
+	mine, ok := r.outbox.sent[page+"\x00"+receiver]
+	r.outbox.mu.Unlock()
+	if ok {
+		return mine
+	}
+	var d escalate.Delivery
+	r.book.view(func(s *ledger.State) { d = s.Deliveries[page][receiver] })
+	return d
+}

@@ -1,0 +1,187 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/propose"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+	"github.com/setpoint-dev/setpoint/internal/step"
+)
+
+// askDeadline bounds one proposer call, whatever its endpoints' own limits
+// are. An ask without a recorded proposal counts as malformed after it.
+const askDeadline = 2 * time.Minute
+
+// propose gives the one proposal of this service and window: the recorded one,
+// or the answer to the one question that is asked. The question is an entry
+// before the call, and the answer one before it is judged, so that a crash, a
+// hint or another replica never asks twice.
+func (p *pass) propose(ctx context.Context) error {
+	ctx, end := p.span(ctx, "propose")
+	defer end()
+	p.observe(ctx)
+	if p.step.Recorded != nil {
+		p.proposal = *p.step.Recorded
+		p.result.Proposal = &p.proposal
+		return nil
+	}
+	proposer := p.proposer()
+	if err := p.recordAsk(ctx, proposer.Identity()); err != nil {
+		if raced(err) {
+			p.step = step.Step{Kind: step.Hold, Key: p.step.Key, Reasons: p.step.Reasons}
+			p.result.Step = p.step
+			return nil
+		}
+		return fmt.Errorf("record that a proposer is asked: %w", err)
+	}
+	callCtx, cancel := context.WithTimeout(ctx, askDeadline)
+	defer cancel()
+	got := proposer.Propose(callCtx, p.request())
+	got.Proposal = sane(got.Proposal, proposer.Identity())
+	p.r.tel.asked(got)
+	p.proposal = got.Proposal
+	p.result.Proposal = &p.proposal
+	if err := p.recordProposal(ctx, got); err != nil {
+		return err
+	}
+	return p.age()
+}
+
+// age holds a proposal that took longer than a sweep to come: what it was made
+// from is old, so the next pass judges it on fresh measurements.
+func (p *pass) age() error {
+	took := p.r.o.Now().Sub(p.now)
+	if p.dry || took <= p.r.o.Config.Sweep.Interval {
+		p.now = p.r.o.Now()
+		return nil
+	}
+	return p.hold(proposalLate, "the proposal took "+took.Round(time.Second).String()+"; it is judged on the next measurement")
+}
+
+// proposalLate holds until the next pass.
+const proposalLate = "proposal-late"
+
+// sane holds a proposer to its word: one of the kinds, no undo, which is the
+// loop's own, and the name that was recorded before the call.
+func sane(p propose.Proposal, who propose.Proposer) propose.Proposal {
+	switch p.Kind {
+	case propose.KindAction, propose.KindNone, propose.KindEscalate, propose.KindMalformed:
+	default:
+		p = propose.Proposal{Kind: propose.KindMalformed, Fault: fmt.Sprintf("malformed: a proposal of kind %q", p.Kind), Proposer: p.Proposer}
+	}
+	if p.Proposer.Kind != who.Kind {
+		p.Proposer = who
+	}
+	p.Undo = false
+	return p
+}
+
+// proposer: mode observe never sends anything to a model, and neither does a
+// dry pass that was not told to.
+func (p *pass) proposer() Proposer {
+	if p.askModel || !p.dry && p.mode() > spec.Observe {
+		return p.r.o.Proposer
+	}
+	switch {
+	case p.r.o.Rules != nil:
+		return p.r.o.Rules
+	case p.r.o.Proposer.Identity().Kind == rulesKind:
+		return p.r.o.Proposer
+	}
+	return silent{}
+}
+
+// rulesKind is the proposer that sends nothing anywhere.
+const rulesKind = "rules"
+
+// silent stands in where only rules may be asked and there are none.
+type silent struct{}
+
+// Identity is that of rules: no model spoke.
+func (silent) Identity() propose.Proposer { return propose.Proposer{Kind: rulesKind} }
+
+// Propose proposes nothing.
+func (silent) Propose(context.Context, propose.Request) Proposed {
+	return Proposed{Proposal: propose.Proposal{
+		Kind: propose.KindNone, Parameters: propose.Parameters{}, Rationale: "no rules file, and no model is asked in mode observe",
+	}}
+}
+
+func (p *pass) request() propose.Request {
+	f := p.facts(propose.Item{}, p.step.Key, "")
+	req := propose.Request{
+		Service: p.svc, Episode: p.past.service.Episode, Assessment: p.assessment,
+		Since: p.past.service.Since, Catalogue: p.catalogue, Tried: f.Tried,
+		Remaining: map[string]float64{}, Dependencies: f.Dependencies, Now: p.now,
+	}
+	p.r.book.view(func(s *ledger.State) {
+		for _, a := range p.svc.Remediation.Actions {
+			req.Remaining[a.Name] = p.balance(s, a.Name, "").Remaining
+		}
+	})
+	return req
+}
+
+// observe reads the live state of each action's target, all at once: bounds
+// are relative to it, and an undo needs what was there before.
+func (p *pass) observe(ctx context.Context) {
+	if p.catalogue != nil {
+		return
+	}
+	actions := p.svc.Remediation.Actions
+	p.catalogue = make(propose.Catalogue, len(actions))
+	var wg sync.WaitGroup
+	for i, a := range actions {
+		p.catalogue[i] = propose.Item{Action: a}
+		ex, ok := p.r.o.Executors[a.Executor()]
+		if !ok {
+			continue
+		}
+		wg.Go(func() {
+			o := ex.Observe(ctx, a, p.step.Key)
+			p.catalogue[i].Live, p.catalogue[i].LiveKnown = o.State, o.Known
+		})
+	}
+	wg.Wait()
+}
+
+func (p *pass) recordAsk(ctx context.Context, who propose.Proposer) error {
+	if p.dry {
+		return nil
+	}
+	window := p.past.window.String()
+	return p.r.book.one(ctx, func(s *ledger.State) (ledger.Draft, error) {
+		return ledger.AskDraft(s, p.svc.Name, ledger.Asked{
+			Window: window, Episode: p.past.service.Episode, Proposer: who, Deadline: p.now.Add(askDeadline),
+		})
+	})
+}
+
+func (p *pass) recordProposal(ctx context.Context, got Proposed) error {
+	if p.dry {
+		return nil
+	}
+	window := p.past.window.String()
+	body := ledger.Proposed{Window: window, Episode: p.past.service.Episode, Proposal: got.Proposal}
+	var blobs [][]byte
+	for _, b := range []struct {
+		bytes []byte
+		to    *string
+	}{{got.Request, &body.Request}, {got.Reply, &body.Reply}} {
+		if len(b.bytes) > 0 {
+			*b.to = ledger.BlobDigest(b.bytes)
+			blobs = append(blobs, b.bytes)
+		}
+	}
+	err := p.r.book.one(ctx, func(s *ledger.State) (ledger.Draft, error) {
+		return ledger.ProposalDraft(s, p.svc.Name, body, blobs...)
+	})
+	if err != nil {
+		return fmt.Errorf("record the proposal: %w", err)
+	}
+	return nil
+}

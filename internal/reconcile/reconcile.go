@@ -1,0 +1,74 @@
+package reconcile
+
+import (
+	"context"
+
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/step"
+)
+
+// pass is the product in one list: one look at one service, and at most one
+// step. There is no verification in it; whether a step worked is what measure
+// says next time.
+func (p *pass) run(ctx context.Context) Result {
+	p.measure(ctx)                      // good and total, for each objective and window
+	p.compare(ctx)                      // met, breached or unknown, with the reason
+	if err := p.fold(ctx); err != nil { // what the ledger knows of the past
+		return p.fail(err)
+	}
+	if err := p.settle(ctx); err != nil { // outcomes of earlier actions, from measurement
+		return p.fail(err)
+	}
+	if err := p.tickets(ctx); err != nil { // questions that ended by themselves
+		return p.fail(err)
+	}
+	p.next(ctx) // idle, hold, settle, propose or execute
+
+	if p.step.Kind == step.Propose || p.step.Kind == step.Execute {
+		if err := p.propose(ctx); err != nil { // one proposal per service and window
+			return p.fail(err)
+		}
+		if err := p.gate(ctx); err != nil { // ruling and floors: the binding decision
+			return p.fail(err)
+		}
+	}
+	var err error
+	switch p.step.Kind {
+	case step.Ask:
+		err = p.ask(ctx) // a ticket for a person
+	case step.Execute:
+		err = p.execute(ctx) // claim, gate again, started, send once, receipt
+	default:
+		err = p.refuse(ctx) // an approved ticket that is finally refused
+	}
+	if err != nil {
+		return p.fail(err)
+	}
+	return p.result
+}
+
+// compare gives the state of the service, and counts fresh known reads: two
+// with different sample times are needed after a start before anything is
+// done.
+func (p *pass) compare(ctx context.Context) {
+	_, end := p.span(ctx, "compare")
+	defer end()
+	p.assessment = compare.Assess(p.svc, p.measured, p.r.compareLimits(), p.now)
+	p.result.Assessment = p.assessment
+	p.r.reads.note(p.assessment)
+	p.r.tel.assessed(p.svc, p.assessment)
+}
+
+// next chooses the step. The facts are those of this pass; the gate fills in
+// what belongs to a proposal.
+func (p *pass) next(ctx context.Context) {
+	p.step = step.Next(p.situation(ctx))
+	moves := p.step.Kind == step.Propose || p.step.Kind == step.Execute
+	if moves && p.r.stopping.Load() {
+		p.step.Kind = step.Hold
+		p.step.Reasons = []gate.Reason{{Code: "stopping", Text: "this process is being stopped; the next one goes on"}}
+	}
+	p.result.Step = p.step
+	p.result.Key = p.step.Key
+}

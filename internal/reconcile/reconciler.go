@@ -1,0 +1,301 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/budget"
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/escalate"
+	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+)
+
+// Reconciler makes passes. It is safe for concurrent use.
+type Reconciler struct {
+	*Desk
+
+	o   Options
+	log *slog.Logger
+	tel *telemetry
+
+	reads   reads
+	sending sending
+	outbox  outbox
+
+	mu sync.Mutex
+	// set and pol are the loaded documents and policy; fault says why there is
+	// no policy.
+	set   spec.Set
+	pol   Policy
+	fault string
+	// last is the newest result of each service, errors how many passes of it
+	// failed in a row, and again when it may be tried next.
+	last   map[string]Result
+	errors map[string]int
+	again  map[string]time.Time
+	// assessed is what the newest sweep or pass saw of each service.
+	assessed map[string]compare.Assessment
+	apart    string
+	swept    time.Time
+	hints    map[string]time.Time
+
+	wake chan string
+	// stopping: no new work is taken, nothing is asked and nothing claimed.
+	stopping atomic.Bool
+}
+
+// New checks the options, loads the documents and folds the ledger. It makes
+// no pass.
+func New(ctx context.Context, o Options) (*Reconciler, error) {
+	switch {
+	case o.Documents == nil, o.Measurer == nil, o.Proposer == nil, o.Now == nil, o.Freezes == nil:
+		return nil, errors.New("reconcile: Documents, Measurer, Proposer, Freezes and Now are required")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Tracer == nil {
+		o.Tracer = noop.NewTracerProvider().Tracer("")
+	}
+	tel, err := newTelemetry(o.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	desk := NewDesk(o.Store, approve.Groups(o.Config.Approvers), o.Now)
+	r := &Reconciler{
+		Desk: desk, o: o, log: o.Logger, tel: tel, pol: o.Policy, fault: o.PolicyFault,
+		last: map[string]Result{}, errors: map[string]int{}, again: map[string]time.Time{},
+		assessed: map[string]compare.Assessment{}, hints: map[string]time.Time{}, wake: make(chan string, 64),
+	}
+	r.outbox.sent = map[string]escalate.Delivery{}
+	r.woken, r.answered = r.nudge, r.tel.answered
+	if o.Policy == nil && r.fault == "" {
+		r.fault = "no policy was given"
+	}
+	if err := r.book.catchUp(ctx); err != nil {
+		return nil, err
+	}
+	set, err := o.Documents()
+	if err != nil {
+		return nil, err
+	}
+	r.set = set
+	r.tel.policyLoaded(r.pol)
+	return r, nil
+}
+
+// Reload reads the documents again and, when one is given, swaps the policy.
+// The last good ones stay on a fault.
+func (r *Reconciler) Reload(ctx context.Context, policy Policy) error {
+	set, err := r.o.Documents()
+	if err != nil {
+		return fmt.Errorf("reload, the last good documents stay: %w", err)
+	}
+	r.mu.Lock()
+	r.set = set
+	if policy != nil {
+		r.pol, r.fault = policy, ""
+	}
+	r.mu.Unlock()
+	r.tel.policyLoaded(r.policy())
+	return r.recordDocuments(ctx, set)
+}
+
+// recordDocuments appends the digests when they differ from the last ones: a
+// service whose documents changed acts by approval at most for a while.
+func (r *Reconciler) recordDocuments(ctx context.Context, set spec.Set) error {
+	body := ledger.Documents{Set: set.Digest, Services: map[string]string{}}
+	for _, svc := range set.Services {
+		body.Services[svc.Name] = svc.Digest
+	}
+	_, err := r.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
+		if s.Set == set.Digest {
+			return nil, nil
+		}
+		return []ledger.Draft{{Kind: ledger.KindDocuments, Body: body}}, nil
+	})
+	return err
+}
+
+// Ready says why the agent is not ready; empty when it is.
+func (r *Reconciler) Ready() string {
+	if err := r.book.broken(); err != nil {
+		return "ledger: " + err.Error()
+	}
+	if fault := r.policyFault(); fault != "" {
+		return "policy: " + fault
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.swept.IsZero() {
+		return "no sweep has completed yet"
+	}
+	return ""
+}
+
+// View runs f with the folded ledger; f keeps nothing of it.
+func (r *Reconciler) View(f func(s *ledger.State)) { r.book.view(f) }
+
+// Set is the loaded desired state.
+func (r *Reconciler) Set() spec.Set {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.set
+}
+
+// Last is the newest result of each service, by name.
+func (r *Reconciler) Last() map[string]Result {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.last)
+}
+
+func (r *Reconciler) policy() Policy {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pol
+}
+
+func (r *Reconciler) policyFault() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.fault
+}
+
+func (r *Reconciler) limits() gate.Limits {
+	l := r.o.Config.Limits
+	return gate.Limits{
+		MaxMode: l.MaxMode, EffectsPerHour: l.EffectsPerHour, EffectsPerServicePerHour: l.EffectsPerServicePerHour,
+		OpenApproval: l.OpenApprovals, MinSpacing: l.MinSpacing, PermitTTL: l.PermitTTL,
+	}
+}
+
+func (r *Reconciler) globalBudget() budget.Policy {
+	b := r.o.Config.Budget
+	return budget.Policy{Period: b.Period, Capacity: b.Capacity}
+}
+
+func (r *Reconciler) compareLimits() compare.Limits {
+	out := compare.Limits{MaxSampleAge: map[string]time.Duration{}, Sweep: r.o.Config.Sweep.Interval}
+	for i, s := range r.o.Config.Sources {
+		if i == 0 {
+			out.MaxSampleAge[""] = s.MaxSampleAge
+		}
+		out.MaxSampleAge[s.Name] = s.MaxSampleAge
+	}
+	return out
+}
+
+func (r *Reconciler) receiverRules() []escalate.Rule {
+	var out []escalate.Rule
+	for _, c := range r.o.Config.Receivers {
+		rule := escalate.Rule{Name: c.Name, EscalateAfter: c.EscalateAfter}
+		if c.Alertmanager != nil {
+			rule.Repost = r.o.Config.Sweep.Interval
+		}
+		out = append(out, rule)
+	}
+	return out
+}
+
+func (r *Reconciler) receiver(name string) escalate.Receiver {
+	for _, rec := range r.o.Receivers {
+		if rec.Name() == name {
+			return rec
+		}
+	}
+	return nil
+}
+
+// freezes are those of the files. When nobody can read them, that is a freeze
+// too: the stop must work when the rest does not.
+func (r *Reconciler) freezes(service string, now time.Time) []gate.Hold {
+	holds, err := r.o.Freezes.Frozen(service)
+	if err != nil {
+		return []gate.Hold{{ID: "unreadable", By: "setpoint", Text: "the freeze folder cannot be read: " + err.Error()}}
+	}
+	return slices.DeleteFunc(holds, func(h gate.Hold) bool { return !h.Until.IsZero() && !now.Before(h.Until) })
+}
+
+// recordedFreezes are those of the ledger that bind the service.
+func recordedFreezes(s *ledger.State, service string, now time.Time) []gate.Hold {
+	var out []gate.Hold
+	for _, f := range s.Frozen(service, now) {
+		out = append(out, gate.Hold{ID: f.ID, By: f.By, Text: f.Reason, Until: f.Until})
+	}
+	return out
+}
+
+// silences are those at every Alertmanager; an error is one too, as a guard
+// that cannot be read holds.
+func (r *Reconciler) silences(ctx context.Context, service string) []gate.Hold {
+	var out []gate.Hold
+	for _, s := range r.o.Silencers {
+		found, err := s.Silences(ctx, service)
+		if err != nil {
+			out = append(out, gate.Hold{ID: "unreadable", By: "setpoint", Text: "silences cannot be read: " + err.Error()})
+			continue
+		}
+		out = append(out, found...)
+	}
+	return out
+}
+
+func (p *pass) maintenances() []gate.Hold {
+	var out []gate.Hold
+	for _, m := range p.fleet.set.Maintenances {
+		if !m.Active(p.svc.Name, p.now) {
+			continue
+		}
+		_, until := m.Schedule.Active(p.now)
+		out = append(out, gate.Hold{ID: m.Name, By: m.Owner, Text: m.Reason, Until: until, Effect: m.Effect})
+	}
+	return out
+}
+
+func (p *pass) exceptions() []spec.Exception {
+	var out []spec.Exception
+	for _, e := range p.fleet.set.Exceptions {
+		if e.Service == p.svc.Name && e.Active(p.now) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// span starts one of the five spans of a pass.
+func (p *pass) span(ctx context.Context, name string) (context.Context, func()) {
+	ctx, span := p.r.o.Tracer.Start(ctx, name, trace.WithAttributes(serviceAttribute(p.svc.Name)))
+	return ctx, func() { span.End() }
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// clocksApart says which clock differs from this host's by more than 5 s; ""
+// while all agree.
+func clocksApart(now time.Time, clocks map[string]time.Time) string {
+	var out []string
+	for _, name := range sortedKeys(clocks) {
+		if d := now.Sub(clocks[name]).Abs(); d > maxSkew {
+			out = append(out, fmt.Sprintf("%s is %s apart", name, d.Round(time.Second)))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// maxSkew is the most that two clocks may differ (DESIGN section 7).
+const maxSkew = 5 * time.Second

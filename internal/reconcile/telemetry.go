@@ -1,0 +1,257 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/budget"
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/escalate"
+	"github.com/setpoint-dev/setpoint/internal/execute"
+	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/propose"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+)
+
+// telemetry holds the loop's metrics (CONTRACTS, Metrics). No id is a label.
+type telemetry struct {
+	passDuration   prometheus.Histogram
+	passes         *prometheus.CounterVec
+	lastPass       prometheus.Gauge
+	sweepLate      prometheus.Counter
+	serviceState   *prometheus.GaugeVec
+	errorBudget    *prometheus.GaugeVec
+	measurementAge *prometheus.GaugeVec
+	decisions      *prometheus.CounterVec
+	effects        *prometheus.CounterVec
+	outcomes       *prometheus.CounterVec
+	balance        *prometheus.GaugeVec
+	pagesOpen      *prometheus.GaugeVec
+	receiverFails  *prometheus.CounterVec
+	policyInfo     *prometheus.GaugeVec
+	modelRequests  *prometheus.CounterVec
+	modelTokens    *prometheus.CounterVec
+	writable       prometheus.Gauge
+	isFrozen       prometheus.Gauge
+	approvalsOpen  prometheus.Gauge
+	approvalWait   prometheus.Histogram
+	driftAge       *prometheus.GaugeVec
+	timeToMet      prometheus.Histogram
+}
+
+// serviceAttribute is the span attribute of every span of a pass.
+func serviceAttribute(name string) attribute.KeyValue {
+	return attribute.String("setpoint.service", name)
+}
+
+// attributes are those of a pass's root span.
+func attributes(res Result) []attribute.KeyValue {
+	out := []attribute.KeyValue{
+		serviceAttribute(res.Service), attribute.String("setpoint.state", string(res.Assessment.State)),
+		attribute.String("setpoint.step", string(res.Step.Kind)), attribute.String("setpoint.key", string(res.Key)),
+		attribute.String("setpoint.effect", string(res.Effect)),
+	}
+	if res.Decision != nil {
+		out = append(out, attribute.String("setpoint.verdict", res.Decision.Verdict.String()),
+			attribute.String("setpoint.digest", res.Decision.Digest))
+	}
+	return out
+}
+
+func newTelemetry(reg prometheus.Registerer) (*telemetry, error) {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	}
+	t := &telemetry{
+		passDuration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "setpoint_pass_duration_seconds", Help: "Time of one pass of one service.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 10),
+		}),
+		passes:         counter("setpoint_passes_total", "Passes by what they ended in.", "service", "result"),
+		lastPass:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_last_completed_pass_timestamp_seconds", Help: "When the last sweep over all services completed."}),
+		sweepLate:      prometheus.NewCounter(prometheus.CounterOpts{Name: "setpoint_sweep_late_total", Help: "Sweeps that began more than two intervals after the one before."}),
+		serviceState:   gauge("setpoint_service_state", "1 for the present state of a service.", "service", "state"),
+		errorBudget:    gauge("setpoint_slo_error_budget_remaining_ratio", "Share of the SLO's error budget that is left; negative when overspent.", "service", "slo"),
+		measurementAge: gauge("setpoint_measurement_age_seconds", "Age of the newest sample under an objective.", "service", "slo"),
+		decisions:      counter("setpoint_decisions_total", "Recorded decisions.", "service", "action", "verdict", "reason"),
+		effects:        counter("setpoint_effects_total", "What became of what was sent.", "service", "action", "effect"),
+		outcomes:       counter("setpoint_outcomes_total", "Outcomes of actions, from measurement.", "service", "action", "outcome"),
+		balance:        gauge("setpoint_autonomy_budget_remaining", "Autonomy budget left; action is empty for the global one.", "service", "action"),
+		pagesOpen:      gauge("setpoint_pages_open", "Open pages by receiver.", "receiver"),
+		receiverFails:  counter("setpoint_receiver_failures_total", "Failed deliveries of pages.", "receiver"),
+		policyInfo:     gauge("setpoint_policy_info", "1 for the policy that is loaded.", "revision"),
+		modelRequests:  counter("setpoint_model_requests_total", "Questions to a proposer by what came back.", "endpoint", "result"),
+		modelTokens:    counter("setpoint_model_tokens_total", "Tokens as the model's endpoint counted them.", "endpoint", "type"),
+		writable:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_ledger_writable", Help: "1 while the ledger can be written."}),
+		isFrozen:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_frozen", Help: "1 while a freeze holds everything or a service."}),
+		approvalsOpen:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_approvals_open", Help: "Tickets that wait for a person."}),
+		approvalWait: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "setpoint_approval_wait_seconds", Help: "Time from a question to a person's answer.",
+			Buckets: []float64{10, 30, 60, 120, 300, 600, 900, 1800},
+		}),
+		driftAge: gauge("setpoint_drift_age_seconds", "Age of a service's open episode; 0 without one.", "service"),
+		timeToMet: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "setpoint_time_to_reconcile_seconds", Help: "Length of an episode: from the first missed reading to Met for holdFor.",
+			Buckets: prometheus.ExponentialBuckets(30, 2, 12),
+		}),
+	}
+	return t, t.register(reg)
+}
+
+func (t *telemetry) register(reg prometheus.Registerer) error {
+	if reg == nil {
+		return nil
+	}
+	var errs []error
+	for _, c := range []prometheus.Collector{
+		t.passDuration, t.passes, t.lastPass, t.sweepLate, t.serviceState, t.errorBudget, t.measurementAge,
+		t.decisions, t.effects, t.outcomes, t.balance, t.pagesOpen, t.receiverFails, t.policyInfo,
+		t.modelRequests, t.modelTokens, t.writable, t.isFrozen, t.approvalsOpen, t.approvalWait, t.driftAge, t.timeToMet,
+	} {
+		errs = append(errs, reg.Register(c))
+	}
+	return errors.Join(errs...)
+}
+
+func (t *telemetry) assessed(svc spec.Service, a compare.Assessment) {
+	for _, s := range []compare.State{compare.Met, compare.Breached, compare.Unknown} {
+		v := 0.0
+		if s == a.State {
+			v = 1
+		}
+		t.serviceState.WithLabelValues(svc.Name, string(s)).Set(v)
+	}
+	for _, o := range a.Objectives {
+		if left, ok := o.ErrorBudgetRemaining(); ok {
+			t.errorBudget.WithLabelValues(svc.Name, o.ID).Set(left)
+		} else {
+			t.errorBudget.DeleteLabelValues(svc.Name, o.ID)
+		}
+		if o.SampleAge > 0 {
+			t.measurementAge.WithLabelValues(svc.Name, o.ID).Set(o.SampleAge.Seconds())
+		} else {
+			t.measurementAge.DeleteLabelValues(svc.Name, o.ID)
+		}
+	}
+}
+
+func (t *telemetry) passed(ctx context.Context, res Result, took time.Duration) {
+	result := string(res.Step.Kind)
+	if res.Err != nil {
+		result = "error"
+	}
+	t.passes.WithLabelValues(res.Service, result).Inc()
+	sc := trace.SpanContextFromContext(ctx)
+	if o, ok := t.passDuration.(prometheus.ExemplarObserver); ok && sc.HasTraceID() {
+		o.ObserveWithExemplar(took.Seconds(), prometheus.Labels{"trace_id": sc.TraceID().String()})
+		return
+	}
+	t.passDuration.Observe(took.Seconds())
+}
+
+func (t *telemetry) swept(now time.Time, writable bool) {
+	t.lastPass.Set(float64(now.UnixMilli()) / 1000)
+	t.writable.Set(bit(writable))
+}
+
+// answered observes how long a person took.
+func (t *telemetry) answered(ticket approve.Ticket) {
+	if !ticket.AnsweredAt.IsZero() {
+		t.approvalWait.Observe(ticket.AnsweredAt.Sub(ticket.Asked).Seconds())
+	}
+}
+
+func (t *telemetry) recovered(took time.Duration) { t.timeToMet.Observe(took.Seconds()) }
+
+// folded shows what only the ledger knows: balances, open tickets, freezes and
+// the age of open episodes.
+func (t *telemetry) folded(s *ledger.State, set spec.Set, global budget.Policy, now time.Time) {
+	charges := s.Charges()
+	for _, svc := range set.Services {
+		own := budget.Policy{Period: svc.Remediation.Budget.Period, Capacity: svc.Remediation.Budget.Capacity}
+		for _, a := range svc.Remediation.Actions {
+			b := budget.Of(svc.Name, a.Name, own, global, charges, s.Resets, now)
+			t.balance.WithLabelValues(svc.Name, a.Name).Set(b.Remaining)
+			t.balance.WithLabelValues("", "").Set(b.GlobalRemaining)
+		}
+		age := 0.0
+		if known, _ := s.Service(svc.Name); known.Episode != "" {
+			age = now.Sub(known.EpisodeSince).Seconds()
+		}
+		t.driftAge.WithLabelValues(svc.Name).Set(age)
+	}
+	frozen := false
+	for _, f := range s.Freezes {
+		frozen = frozen || f.Until.IsZero() || now.Before(f.Until)
+	}
+	t.isFrozen.Set(bit(frozen))
+	t.approvalsOpen.Set(float64(s.OpenTickets()))
+}
+
+func (t *telemetry) late() { t.sweepLate.Inc() }
+
+func (t *telemetry) decided(service string, p propose.Proposal, d gate.Decision) {
+	reason := ""
+	if len(d.Reasons) > 0 {
+		reason = d.Reasons[0].Code
+	}
+	t.decisions.WithLabelValues(service, p.Action, d.Verdict.String(), reason).Inc()
+}
+
+func (t *telemetry) effect(service, action string, e execute.Effect) {
+	t.effects.WithLabelValues(service, action, string(e)).Inc()
+}
+
+func (t *telemetry) outcome(service, action string, o compare.Outcome) {
+	t.outcomes.WithLabelValues(service, action, string(o)).Inc()
+}
+
+// asked counts a question; an endpoint is a name of setpoint.yaml.
+func (t *telemetry) asked(got Proposed) {
+	p := got.Proposal
+	endpoint := p.Proposer.Endpoint
+	if endpoint == "" {
+		endpoint = p.Proposer.Kind
+	}
+	t.modelRequests.WithLabelValues(endpoint, string(p.Kind)).Inc()
+	t.modelTokens.WithLabelValues(endpoint, "input").Add(float64(max(0, got.InputTokens)))
+	t.modelTokens.WithLabelValues(endpoint, "output").Add(float64(max(0, got.OutputTokens)))
+}
+
+func (t *telemetry) pages(pages []escalate.Page) {
+	t.pagesOpen.Reset()
+	for _, p := range pages {
+		if !p.EndedAt.IsZero() {
+			continue
+		}
+		for _, rec := range p.Receivers {
+			t.pagesOpen.WithLabelValues(rec).Inc()
+		}
+	}
+}
+
+func (t *telemetry) receiverFailed(name string) { t.receiverFails.WithLabelValues(name).Inc() }
+
+func (t *telemetry) policyLoaded(p Policy) {
+	t.policyInfo.Reset()
+	if p != nil {
+		t.policyInfo.WithLabelValues(p.Revision()).Set(1)
+	}
+}
+
+func bit(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

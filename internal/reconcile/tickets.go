@@ -1,0 +1,74 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+)
+
+// tickets ends the service's ticket where it ends by itself: expired without
+// an answer, withdrawn or void because the service recovered, void because it
+// waited too long, or because its bytes are no longer what was approved.
+func (p *pass) tickets(ctx context.Context) error {
+	t := p.past.ticket
+	if t == nil || p.dry {
+		return nil
+	}
+	state, reason := p.ticketEnd(*t)
+	if state == "" {
+		return nil
+	}
+	err := p.endTicket(ctx, ledger.TicketEnd{Ticket: t.ID, State: state, Reason: reason})
+	if err != nil && !raced(err) {
+		return fmt.Errorf("end %s: %w", t.ID, err)
+	}
+	p.r.log.Info("ticket ended", "service", p.svc.Name, "ticket", t.ID, "state", state, "reason", reason)
+	p.look()
+	return nil
+}
+
+// ticketEnd says how the ticket ends now; "" while it stands.
+func (p *pass) ticketEnd(t approve.Ticket) (approve.State, string) {
+	if p.assessment.State == compare.Met {
+		return approve.Recovered(t), "recovered"
+	}
+	limits := p.r.o.Config.Limits
+	if end := approve.EndAt(t, limits.MinSpacing, p.r.o.Config.Sweep.Interval); !p.now.Before(end) {
+		if t.State == approve.Open {
+			return approve.Expired, "nobody answered"
+		}
+		return approve.Void, "too-late"
+	}
+	a, ok := p.svc.Action(t.Proposal.Action)
+	if !ok {
+		return approve.Void, gate.ReasonUnknownAction
+	}
+	if digest, err := gate.Digest(p.svc.Name, t.Key, a, t.Proposal.Parameters); err != nil || digest != t.Digest {
+		return approve.Void, gate.ReasonDigest
+	}
+	return "", ""
+}
+
+func (p *pass) endTicket(ctx context.Context, end ledger.TicketEnd) error {
+	return p.r.book.one(ctx, func(s *ledger.State) (ledger.Draft, error) { return ledger.TicketEndDraft(s, end) })
+}
+
+// refuse voids an approved ticket that the gate finally refuses: the person is
+// shown why, and is paged.
+func (p *pass) refuse(ctx context.Context) error {
+	t := p.past.ticket
+	d := p.decision
+	if t == nil || p.dry || p.step.Ticket == "" || d.Hold || d.Verdict >= gate.Approval {
+		return nil
+	}
+	err := p.endTicket(ctx, ledger.TicketEnd{Ticket: t.ID, State: approve.Void, Reason: codes(d.Reasons)})
+	if err != nil && !raced(err) {
+		return fmt.Errorf("void %s: %w", t.ID, err)
+	}
+	p.look()
+	return nil
+}

@@ -1,0 +1,360 @@
+package reconcile_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/config"
+	"github.com/setpoint-dev/setpoint/internal/escalate"
+	"github.com/setpoint-dev/setpoint/internal/execute"
+	"github.com/setpoint-dev/setpoint/internal/execute/executetest"
+	"github.com/setpoint-dev/setpoint/internal/execute/webhook"
+	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/ledger/sqlite"
+	"github.com/setpoint-dev/setpoint/internal/measure"
+	"github.com/setpoint-dev/setpoint/internal/propose"
+	"github.com/setpoint-dev/setpoint/internal/reconcile"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+)
+
+// world is one service in simulated time: what it really does, an actuator
+// with its own journal, people with a pager, and the loop over a real ledger.
+type world struct {
+	t    *testing.T
+	now  time.Time
+	path string
+	set  spec.Set
+	cfg  config.Config
+	// errorRatio is the truth at each instant; unknown answers instead of it.
+	errorRatio func(at time.Time) float64
+	unknown    func(at time.Time) measure.Reason
+	propose    func(propose.Request) propose.Proposal
+	rule       func(input []byte) gate.Ruling
+	skew       time.Duration
+
+	actuator *executetest.Actuator
+	pager    *pager
+	freezer  *freezer
+	asked    int
+	store    *sqlite.Store
+	r        *reconcile.Reconciler
+}
+
+type pager struct {
+	mu   sync.Mutex
+	fail error
+	sent []escalate.Page
+}
+
+func (p *pager) Name() string { return "pager" }
+
+func (p *pager) Send(_ context.Context, page escalate.Page) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fail != nil {
+		return p.fail
+	}
+	p.sent = append(p.sent, page)
+	return nil
+}
+
+// open are the pages that a person sees now, by id.
+func (p *pager) open() map[string]escalate.Page {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := map[string]escalate.Page{}
+	for _, page := range p.sent {
+		out[page.ID] = page
+		if !page.EndedAt.IsZero() {
+			delete(out, page.ID)
+		}
+	}
+	return out
+}
+
+type freezer struct {
+	mu    sync.Mutex
+	files map[string]ledger.Freeze
+	err   error
+}
+
+func (f *freezer) Frozen(service string) ([]gate.Hold, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []gate.Hold
+	for id, z := range f.files {
+		if z.Service == "" || z.Service == service {
+			out = append(out, gate.Hold{ID: id, By: z.By, Text: z.Reason, Until: z.Until})
+		}
+	}
+	return out, f.err
+}
+
+func (f *freezer) List() ([]ledger.Freeze, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []ledger.Freeze
+	for _, z := range f.files {
+		out = append(out, z)
+	}
+	return out, f.err
+}
+
+func (f *freezer) Remove(id string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.files, id)
+	return nil
+}
+
+func (f *freezer) freeze(z ledger.Freeze) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.files[z.ID] = z
+}
+
+// scripted is a proposer made of a function.
+type scripted struct{ w *world }
+
+func (s scripted) Identity() propose.Proposer { return propose.Proposer{Kind: "rules"} }
+
+func (s scripted) Propose(_ context.Context, r propose.Request) reconcile.Proposed {
+	s.w.asked++
+	p := s.w.propose(r)
+	p.Proposer = s.Identity()
+	return reconcile.Proposed{Proposal: p}
+}
+
+type ruled struct{ w *world }
+
+func (p ruled) Evaluate(_ context.Context, input []byte) gate.Ruling { return p.w.rule(input) }
+func (p ruled) Revision() string                                     { return "test" }
+
+const step30 = 30 * time.Second
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{
+		t:          t, // Later than the entry of ledger init, which bears the real time.
+		now:        time.Date(2090, 11, 29, 3, 0, 0, 0, time.UTC),
+		path:       filepath.Join(t.TempDir(), "setpoint.db"),
+		errorRatio: func(time.Time) float64 { return 0 },
+		unknown:    func(time.Time) measure.Reason { return "" },
+		pager:      &pager{}, freezer: &freezer{files: map[string]ledger.Freeze{}},
+	}
+	w.propose = func(propose.Request) propose.Proposal {
+		return propose.Proposal{Kind: propose.KindAction, Action: "scale", Parameters: propose.Parameters{"replicas": int64(6)}}
+	}
+	w.rule = func([]byte) gate.Ruling {
+		return gate.Ruling{Revision: "test", Auto: []gate.Rule{{Reason: "allowed", Package: "setpoint.gate"}}}
+	}
+	var err error
+	w.actuator, err = executetest.NewActuator(executetest.ActuatorOptions{State: map[string]any{"replicas": 4}, Now: w.clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(w.actuator)
+	t.Cleanup(server.Close)
+	w.cfg = config.Default()
+	w.cfg.Sources = []config.Source{{Name: "main", MaxSampleAge: 90 * time.Second}}
+	w.cfg.Limits.MaxMode = spec.Auto
+	w.cfg.Receivers = []config.Receiver{{Name: "pager"}}
+	w.cfg.Executors.Webhook.Allow = []string{server.URL + "/"}
+	w.cfg.Approvers = map[string][]string{"@oncall": {"os:alice", "os:bob"}}
+	w.set = spec.Set{Digest: "set-1", Services: []spec.Service{shop(server.URL)}}
+	if err := sqlite.Init(w.path, "os:test"); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	return w
+}
+
+func shop(url string) spec.Service {
+	low, high := 3.0, 20.0
+	return spec.Service{
+		Name: "checkout", Digest: "doc-1",
+		Objectives: []spec.Objective{{
+			ID: "availability", SLO: "availability", Target: 0.99, Window: 30 * 24 * time.Hour,
+			JudgeWindow: 5 * time.Minute, MinEvents: 10, BurnRates: []spec.BurnRate{{Short: 5 * time.Minute, Long: 10 * time.Minute, Factor: 6, Page: true}},
+			Indicator: spec.Indicator{
+				Bad: &spec.Query{Expr: `sum(increase(r{code="500"}[{{.window}}]))`}, Total: &spec.Query{Expr: `sum(increase(r[{{.window}}]))`}, AbsentBadZero: true,
+			},
+		}},
+		Remediation: spec.Remediation{
+			Name: "checkout", Service: "checkout", Owner: "team-a", Mode: spec.Auto, ActionWindow: 10 * time.Minute,
+			HoldFor: 5 * time.Minute, UnknownFor: 10 * time.Minute, EscalateWithin: 20 * time.Minute, ApprovalFor: 15 * time.Minute,
+			Approvers: []string{"@oncall"},
+			Actions: []spec.Action{{
+				Name: "scale", Uses: "webhook.post", Class: spec.ClassAuto, Reversal: spec.Restore,
+				Target: spec.Target{URL: url + "/checkout", StatusURL: url + "/checkout"},
+				Settle: 2 * time.Minute, Cooldown: 5 * time.Minute, Timeout: 5 * time.Second, MaxLateness: 30 * time.Second,
+				Parameters: []spec.Parameter{{Name: "replicas", Type: spec.Integer, Minimum: &low, Maximum: &high, MaximumFactor: 2}},
+			}},
+			Budget:     spec.Budget{Period: 28 * 24 * time.Hour, Capacity: 3, Costs: spec.Costs{NoChange: 1, Worsened: 2, Unknown: 1}},
+			Outcomes:   spec.Outcomes{Improved: 0.5, Worsened: 0.2},
+			Escalation: spec.Escalation{Receivers: []string{"pager"}},
+		},
+	}
+}
+
+func (w *world) documents() (spec.Set, error) { return w.set, nil }
+
+func (w *world) clock() time.Time { return w.now }
+
+// start opens the ledger and makes a loop, as a new process does.
+func (w *world) start() {
+	w.t.Helper()
+	var err error
+	if w.store, err = sqlite.Open(w.path, sqlite.Options{Now: w.clock}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = w.store.Close() })
+	hook, err := webhook.New(webhook.Options{Allow: w.cfg.Executors.Webhook.Allow, Now: w.clock})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.r, err = reconcile.New(w.t.Context(), reconcile.Options{
+		Config: w.cfg, Documents: w.documents, Measurer: w,
+		Proposer: scripted{w}, Policy: ruled{w}, Executors: map[string]execute.Executor{"webhook": hook},
+		Receivers: []escalate.Receiver{w.pager}, Store: w.store, Freezes: w.freezer, Now: w.clock,
+		Logger: slog.New(slog.NewTextHandler(w.t.Output(), nil)),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.r.Start(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// restart ends the process at this moment, whatever it was doing, and starts
+// another.
+func (w *world) restart() {
+	w.t.Helper()
+	if err := w.store.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.start()
+}
+
+// Measure answers from the truth: the mean error ratio over the window, with
+// ten events a second.
+func (w *world) Measure(_ context.Context, qs []measure.Query) []measure.Measurement {
+	out := make([]measure.Measurement, len(qs))
+	for i, q := range qs {
+		m := measure.Measurement{ID: q.ID, Source: q.Source, HasEvents: true}
+		if m.Reason = w.unknown(q.ID.At); m.Reason != "" {
+			out[i] = m
+			continue
+		}
+		sum, n := 0.0, 0
+		for at := q.ID.At.Add(-q.ID.Window); at.Before(q.ID.At) && n < 2000; at = at.Add(max(time.Second, q.ID.Window/2000)) {
+			sum, n = sum+w.errorRatio(at), n+1
+		}
+		m.Total = 10 * q.ID.Window.Seconds()
+		m.ErrorRatio = sum / float64(n)
+		m.Good = m.Total * (1 - m.ErrorRatio)
+		m.SampleAt = q.ID.At.Add(-5 * time.Second)
+		out[i] = m
+	}
+	return out
+}
+
+func (w *world) Clocks(context.Context) map[string]time.Time {
+	return map[string]time.Time{"main": w.now.Add(w.skew)}
+}
+
+// sweep makes one pass and lets one sweep interval go by.
+func (w *world) sweep() reconcile.Result {
+	w.t.Helper()
+	res := w.r.Sweep(w.t.Context())
+	if len(res) != 1 {
+		w.t.Fatalf("%d results, want 1", len(res))
+	}
+	w.now = w.now.Add(step30)
+	return res[0]
+}
+
+// run sweeps for a while and returns every result.
+func (w *world) run(d time.Duration) []reconcile.Result {
+	w.t.Helper()
+	var out []reconcile.Result
+	for end := w.now.Add(d); w.now.Before(end); {
+		out = append(out, w.sweep())
+	}
+	return out
+}
+
+// until sweeps until a result fits, or fails after a bound.
+func (w *world) until(what string, bound time.Duration, fits func(reconcile.Result) bool) reconcile.Result {
+	w.t.Helper()
+	for end := w.now.Add(bound); w.now.Before(end); {
+		if res := w.sweep(); fits(res) {
+			return res
+		}
+	}
+	w.t.Fatalf("no %s within %s; the ledger says:\n%s", what, bound, w.dump())
+	return reconcile.Result{}
+}
+
+// breakAt makes the service fail from now on, and healAt ends it.
+func (w *world) breakNow(ratio float64) {
+	from := w.now
+	before := w.errorRatio
+	w.errorRatio = func(at time.Time) float64 {
+		if at.Before(from) {
+			return before(at)
+		}
+		return ratio
+	}
+}
+
+func (w *world) entries() []ledger.Entry {
+	w.t.Helper()
+	var out []ledger.Entry
+	for {
+		after := uint64(len(out))
+		got, err := w.store.Read(w.t.Context(), after, 1000)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		out = append(out, got...)
+		if len(got) < 1000 {
+			return out
+		}
+	}
+}
+
+func (w *world) kinds() map[ledger.Kind]int {
+	n := map[ledger.Kind]int{}
+	for _, e := range w.entries() {
+		n[e.Kind]++
+	}
+	return n
+}
+
+func (w *world) dump() string {
+	s := ""
+	for _, e := range w.entries() {
+		body := string(e.Body)
+		if len(body) > 300 {
+			body = body[:300] + "…"
+		}
+		s += fmt.Sprintf("%4d %s %-10s %s %s\n", e.Seq, e.Time.Format("15:04:05"), e.Kind, e.Service, body)
+	}
+	return s
+}
+
+func applied(res reconcile.Result) bool { return res.Effect == execute.Applied }
+
+func judged(res reconcile.Result) bool {
+	return res.Outcome != compare.OutcomeNone && res.Outcome != ""
+}

@@ -1,0 +1,187 @@
+package step
+
+import (
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/escalate"
+	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/propose"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+)
+
+// Notice is one page that should be open now.
+type Notice struct {
+	// ID is the page's dedup key.
+	ID     string
+	Reason string
+	// Why says it in words for the page's present line.
+	Why string
+	// Decision is the id of what a person has to settle, Suspended the action
+	// that waits for a named reset; "" without.
+	Decision, Suspended string
+}
+
+// NoticeFacts are what Notices looks at for one service. None of it depends on
+// whether a pass could act, so a pass that failed pages all the same.
+type NoticeFacts struct {
+	Service    spec.Service
+	MaxMode    spec.Mode
+	Assessment compare.Assessment
+	// State is the ledger's view after this pass.
+	State ledger.Service
+	// InFlight is the locked effect, or nil.
+	InFlight *ledger.Effect
+	// Decision and Proposal are the last of this episode, or nil.
+	Decision *gate.Decision
+	Proposal *propose.Proposal
+	// Tickets are those of this episode, oldest first.
+	Tickets []approve.Ticket
+	// Doubtful are effects that were settled as unknown.
+	Doubtful []ledger.Effect
+	// Suspended holds why, by action name.
+	Suspended map[string]string
+	// Dependencies that are not met, by name.
+	Dependencies map[string]compare.State
+	Now          time.Time
+}
+
+// Notices gives the pages that should be open for one service at now: at most
+// one for its episode, and one for each effect whose fate only a person can
+// tell. Whether they were sent is not its concern; every pass asks again, so a
+// lost page is a late one.
+func Notices(n NoticeFacts) []Notice {
+	var out []Notice
+	for _, e := range n.Doubtful {
+		out = append(out, Notice{
+			ID: "in-doubt/" + string(e.Claim.Key), Reason: escalate.InDoubt,
+			Decision: e.Claim.Decision,
+			Why:      fmt.Sprintf("nobody can tell whether %s of %s landed; its target stays locked until setpoint settle", e.Claim.Action.Name, e.Claim.Key),
+		})
+	}
+	if muted(n) || n.State.Episode == "" {
+		return out
+	}
+	if reason, why := episodeNotice(n); reason != "" {
+		notice := Notice{ID: n.State.Episode, Reason: reason, Why: why}
+		if names := sortedKeys(n.Suspended); len(names) > 0 {
+			notice.Suspended = names[0]
+		}
+		out = append(out, notice)
+	}
+	return out
+}
+
+// muted: in mode observe people asked to be left alone, unless they said
+// otherwise.
+func muted(n NoticeFacts) bool {
+	r := n.Service.Remediation
+	return min(r.Mode, n.MaxMode) == spec.Observe && !r.Escalation.Observe
+}
+
+func episodeNotice(n NoticeFacts) (reason, why string) {
+	switch n.State.State {
+	case compare.Unknown:
+		return unknownNotice(n)
+	case compare.Breached:
+		return breachNotice(n)
+	}
+	return "", ""
+}
+
+// unknownNotice: an Unknown by a source's fault is one page for the source,
+// and low traffic is shown, not paged.
+func unknownNotice(n NoticeFacts) (reason, why string) {
+	if n.State.Reason == compare.LowTraffic || n.State.SourceFault != "" {
+		return "", ""
+	}
+	r := n.Service.Remediation
+	if n.Now.Sub(n.State.Since) < r.UnknownFor {
+		return "", ""
+	}
+	why = fmt.Sprintf("unknown (%s) since %s", n.State.Reason, clock(n.State.Since))
+	if n.State.Reason == compare.TrafficLost {
+		return escalate.TrafficLost, why
+	}
+	return escalate.Blind, why
+}
+
+// breachNotice pages at once where a person is needed, and after
+// escalateWithin where Setpoint cannot or may not act. While an effect is
+// being judged it is acting, so it does not page for the wait; the wait is
+// bounded by settle, judge window and unknownFor.
+func breachNotice(n NoticeFacts) (reason, why string) {
+	if reason, why = ticketNotice(n); reason != "" {
+		return reason, why
+	}
+	if handed, text := handedOver(n); handed {
+		return escalate.HandedOver, text
+	}
+	if names := sortedKeys(n.Suspended); len(names) > 0 {
+		return escalate.Suspended, names[0] + ": " + n.Suspended[names[0]]
+	}
+	if n.InFlight != nil || n.Now.Sub(n.State.EpisodeSince) < n.Service.Remediation.EscalateWithin {
+		return "", ""
+	}
+	if names := sortedKeys(n.Dependencies); len(names) > 0 {
+		return escalate.DependencyDown, fmt.Sprintf("waits for %s, which is %s", names[0], n.Dependencies[names[0]])
+	}
+	why = fmt.Sprintf("missed since %s, and no step is permitted", clock(n.State.EpisodeSince))
+	if n.Decision != nil && len(n.Decision.Reasons) > 0 {
+		why += ": " + n.Decision.Reasons[0].Text
+	}
+	return escalate.CannotAct, why
+}
+
+// ticketNotice looks at the newest ticket of the episode: an open one needs a
+// person now, one that nobody answered or that went void needs one too.
+func ticketNotice(n NoticeFacts) (reason, why string) {
+	if len(n.Tickets) == 0 {
+		return "", ""
+	}
+	t := n.Tickets[len(n.Tickets)-1]
+	what := fmt.Sprintf("%s (%s)", t.ID, t.Proposal.Action)
+	switch t.State {
+	case approve.Open:
+		return escalate.ApprovalNeeded, fmt.Sprintf("%s waits until %s: setpoint approve %s --reason '…'", what, clock(t.Expires), t.ID)
+	case approve.Expired:
+		return escalate.ApprovalExpired, what + " was not answered in time"
+	case approve.Void:
+		return escalate.ApprovalVoid, what + " could not be executed: " + t.Reason
+	}
+	return "", ""
+}
+
+// handedOver: the proposer, the action's class or a policy hands over to a
+// person. A verdict that is escalate only by a ceiling of mode waits for
+// escalateWithin like everything that Setpoint may not do.
+func handedOver(n NoticeFacts) (bool, string) {
+	if n.Proposal != nil && n.Proposal.Kind == propose.KindEscalate {
+		return true, "the proposer hands over"
+	}
+	if n.Decision == nil || n.Decision.Verdict != gate.Escalate {
+		return false, ""
+	}
+	for _, rule := range n.Decision.Ruling.Escalate {
+		return true, "policy hands over: " + rule.Reason
+	}
+	for _, r := range n.Decision.Reasons {
+		if r.Code == gate.ReasonClassEscalate {
+			return true, r.Text
+		}
+	}
+	return false, ""
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

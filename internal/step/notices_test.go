@@ -1,0 +1,119 @@
+package step_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/escalate"
+	"github.com/setpoint-dev/setpoint/internal/execute"
+	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/propose"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+	"github.com/setpoint-dev/setpoint/internal/step"
+)
+
+// missed is a service that has missed its target for a while.
+func missed(since time.Duration) step.NoticeFacts {
+	return step.NoticeFacts{
+		Service: service(), MaxMode: spec.Auto, Now: now,
+		State: ledger.Service{
+			Name: "checkout", State: compare.Breached, Reason: compare.Burning, Episode: "e7",
+			Since: now.Add(-since), EpisodeSince: now.Add(-since),
+		},
+	}
+}
+
+func TestNotices(t *testing.T) {
+	unknown := func(n *step.NoticeFacts, reason compare.Reason, since time.Duration) {
+		n.State.State, n.State.Reason, n.State.Since = compare.Unknown, reason, now.Add(-since)
+	}
+	decided := func(n *step.NoticeFacts, d gate.Decision) { n.Decision = &d }
+	cases := map[string]struct {
+		why    string
+		change func(n *step.NoticeFacts)
+		want   string // reason; "" for no page
+	}{
+		"Early":        {"a breach inside escalateWithin", func(n *step.NoticeFacts) { n.State.EpisodeSince = now.Add(-19 * time.Minute) }, ""},
+		"Late":         {"a breach after escalateWithin", func(*step.NoticeFacts) {}, escalate.CannotAct},
+		"Met":          {"met pages nobody", func(n *step.NoticeFacts) { n.State.State = compare.Met }, ""},
+		"Observe":      {"mode observe leaves people alone", func(n *step.NoticeFacts) { n.Service.Remediation.Mode = spec.Observe }, ""},
+		"MaxObserve":   {"so does maxMode observe", func(n *step.NoticeFacts) { n.MaxMode = spec.Observe }, ""},
+		"ObservePages": {"unless the document says otherwise", func(n *step.NoticeFacts) { n.MaxMode = spec.Observe; n.Service.Remediation.Escalation.Observe = true }, escalate.CannotAct},
+		"InFlight":     {"an effect under way is acting", func(n *step.NoticeFacts) { n.InFlight = claimed(execute.Applied) }, ""},
+		"Suggest": {"an escalate by mode alone waits for escalateWithin", func(n *step.NoticeFacts) {
+			n.State.EpisodeSince = now
+			decided(n, gate.Decision{Verdict: gate.Escalate, Reasons: []gate.Reason{{Code: gate.ReasonMode}}})
+		}, ""},
+		"PolicyEscalates": {"an escalate by policy pages now", func(n *step.NoticeFacts) {
+			n.State.EpisodeSince = now
+			decided(n, gate.Decision{Verdict: gate.Escalate, Ruling: gate.Ruling{Escalate: []gate.Rule{{Reason: "x"}}}})
+		}, escalate.HandedOver},
+		"ClassEscalates": {"an escalate by class pages now", func(n *step.NoticeFacts) {
+			n.State.EpisodeSince = now
+			decided(n, gate.Decision{Verdict: gate.Escalate, Reasons: []gate.Reason{{Code: gate.ReasonClassEscalate, Text: "x"}}})
+		}, escalate.HandedOver},
+		"ProposerHands": {"the proposer may hand over", func(n *step.NoticeFacts) {
+			n.State.EpisodeSince = now
+			n.Proposal = &propose.Proposal{Kind: propose.KindEscalate}
+		}, escalate.HandedOver},
+		"OpenTicket": {"a question without a chat pages at once", func(n *step.NoticeFacts) {
+			n.State.EpisodeSince = now
+			n.Tickets = []approve.Ticket{*ticket(approve.Open)}
+		}, escalate.ApprovalNeeded},
+		"Expired": {"an unanswered question pages", func(n *step.NoticeFacts) {
+			n.State.EpisodeSince = now
+			n.Tickets = []approve.Ticket{*ticket(approve.Expired)}
+		}, escalate.ApprovalExpired},
+		"Void": {"an approval that came to nothing pages", func(n *step.NoticeFacts) {
+			n.State.EpisodeSince = now
+			n.Tickets = []approve.Ticket{*ticket(approve.Void)}
+		}, escalate.ApprovalVoid},
+		"Denied": {"a denied one waits for escalateWithin", func(n *step.NoticeFacts) {
+			n.State.EpisodeSince = now
+			n.Tickets = []approve.Ticket{*ticket(approve.Denied)}
+		}, ""},
+		"Suspended": {"a suspended action pages", func(n *step.NoticeFacts) {
+			n.State.EpisodeSince = now
+			n.Suspended = map[string]string{"rollback": "two worsened"}
+		}, escalate.Suspended},
+		"Dependency":  {"a root cause is named", func(n *step.NoticeFacts) { n.Dependencies = map[string]compare.State{"db": compare.Breached} }, escalate.DependencyDown},
+		"Blind":       {"unknown for unknownFor", func(n *step.NoticeFacts) { unknown(n, "no-data", 10*time.Minute) }, escalate.Blind},
+		"BlindEarly":  {"unknown for less", func(n *step.NoticeFacts) { unknown(n, "no-data", 9*time.Minute) }, ""},
+		"TrafficLost": {"traffic that vanished is blind", func(n *step.NoticeFacts) { unknown(n, compare.TrafficLost, time.Hour) }, escalate.TrafficLost},
+		"LowTraffic":  {"low traffic is shown, not paged", func(n *step.NoticeFacts) { unknown(n, compare.LowTraffic, time.Hour) }, ""},
+		"SourceFault": {"a source's fault is one page for the source", func(n *step.NoticeFacts) { unknown(n, "source-error", time.Hour); n.State.SourceFault = "main" }, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			n := missed(20 * time.Minute)
+			tc.change(&n)
+			got := ""
+			for _, notice := range step.Notices(n) {
+				got = notice.Reason
+				if notice.ID != "e7" {
+					t.Errorf("id = %q, want the episode's", notice.ID)
+				}
+				if notice.Why == "" {
+					t.Error("a page without words")
+				}
+			}
+			if got != tc.want {
+				t.Errorf("%s: reason = %q, want %q", tc.why, got, tc.want)
+			}
+		})
+	}
+}
+
+// An effect whose fate nobody can tell pages whatever the service does.
+func TestNoticesInDoubt(t *testing.T) {
+	n := missed(0)
+	n.State.State, n.State.Episode = compare.Met, ""
+	n.Doubtful = []ledger.Effect{*claimed(execute.Unknown)}
+	got := step.Notices(n)
+	if len(got) != 1 || got[0].ID != "in-doubt/checkout:1764385200-600" || got[0].Reason != escalate.InDoubt {
+		t.Errorf("notices = %+v, want one for the key", got)
+	}
+}
