@@ -58,17 +58,19 @@ func (p *pass) endTicket(ctx context.Context, end ledger.TicketEnd) error {
 }
 
 // refuse voids an approved ticket that the gate finally refuses: the person is
-// shown why, and is paged.
+// shown why, and is paged. Only a decision of this pass about that ticket
+// counts.
 func (p *pass) refuse(ctx context.Context) error {
-	t := p.past.ticket
-	d := p.decision
-	if t == nil || p.dry || p.step.Ticket == "" || d.Hold || d.Verdict >= gate.Approval {
+	t, d := p.past.ticket, p.result.Decision
+	if t == nil || d == nil || p.dry || p.step.Ticket != t.ID || d.Hold || d.Verdict >= gate.Approval {
 		return nil
 	}
-	err := p.endTicket(ctx, ledger.TicketEnd{Ticket: t.ID, State: approve.Void, Reason: codes(d.Reasons)})
+	reason := codes(d.Reasons)
+	err := p.endTicket(ctx, ledger.TicketEnd{Ticket: t.ID, State: approve.Void, Reason: reason})
 	if err != nil && !raced(err) {
 		return fmt.Errorf("void %s: %w", t.ID, err)
 	}
+	p.r.log.Warn("approved ticket refused", "service", p.svc.Name, "ticket", t.ID, "reason", reason)
 	p.look()
 	return nil
 }

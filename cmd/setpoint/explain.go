@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+	"github.com/setpoint-dev/setpoint/internal/web"
+)
+
+func (a *app) explainCommand() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "explain <service|decision>",
+		Short: "Say why: what was measured, which rules and floors spoke, what it would need",
+		Long: `Say why a service is where it is, or why a decision came out as it did. For a
+service everything is measured now, nothing is written and nothing is sent; a
+decision is told from the ledger.`,
+		Example: `  setpoint explain checkout
+  setpoint explain d118
+  setpoint explain checkout -o json`,
+		Args: oneArg("one service or decision"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.explain(cmd.Context(), args[0], output)
+		},
+	}
+	outputFlag(cmd, &output, formatTable, formatJSON, formatYAML)
+	return cmd
+}
+
+func (a *app) explain(ctx context.Context, name, output string) error {
+	s, err := a.site()
+	if err != nil {
+		return err
+	}
+	v, err := a.view(ctx, s, false)
+	if errors.Is(err, ledger.ErrMissing) {
+		v, err = a.viewWithoutLedger(s, true)
+	}
+	if err != nil {
+		return err
+	}
+	if _, ok := v.Set.Service(name); ok {
+		return a.explainService(ctx, v, name, output)
+	}
+	d, ok := web.DecisionByID(v, name)
+	if !ok {
+		return notExplained(v, name)
+	}
+	if output != formatTable {
+		return emit(a.out, output, d)
+	}
+	p := &paper{w: a.out}
+	p.decision(d)
+	return p.err
+}
+
+func notExplained(v web.View, name string) error {
+	known := slices.Clone(v.State.DecisionOrder)
+	for _, svc := range v.Set.Services {
+		known = append(known, svc.Name)
+	}
+	if near := spec.Nearest(name, known); near != "" {
+		return fmt.Errorf("no service or decision %q: did you mean %q?", name, near)
+	}
+	return fmt.Errorf("no service or decision %q: `setpoint get services` and `setpoint get decisions` list them", name)
+}
+
+func (a *app) explainService(ctx context.Context, v web.View, name, output string) error {
+	set, results, err := a.planned(ctx, []string{name}, false)
+	if err != nil {
+		return err
+	}
+	if len(results) != 1 {
+		return fmt.Errorf("the pass of %s gave %d results", name, len(results))
+	}
+	e := web.Explain(v, web.PlanOf(set, results[0]))
+	if output != formatTable {
+		return emit(a.out, output, e)
+	}
+	p := &paper{w: a.out, now: v.Now}
+	p.service(e)
+	return p.err
+}
+
+// orList joins names for a sentence.
+func orList(names []string) string {
+	const most = 10
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}

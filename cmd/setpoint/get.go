@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/spec"
+	"github.com/setpoint-dev/setpoint/internal/web"
+)
+
+// kind is one thing that get lists.
+type kind struct {
+	name string
+	// live: a running agent knows more than the ledger does, namely what it
+	// measured last.
+	live bool
+	// documents: the list is of what the documents declare.
+	documents bool
+	show      func(*lister) error
+}
+
+func kinds() []kind {
+	return []kind{
+		{"services", true, true, list(web.Services, servicesTable)},
+		{"objectives", true, true, list(web.Objectives, objectivesTable)},
+		{"actions", false, true, list(web.Actions, actionsTable)},
+		{"approvals", false, false, list(web.Approvals, approvalsTable)},
+		{"budgets", false, true, list(web.Budgets, budgetsTable)},
+		{"decisions", false, false, list(web.Decisions, decisionsTable)},
+		{"pages", false, false, list(web.Pages, pagesTable)},
+		{"freezes", false, false, list(web.Freezes, freezesTable)},
+	}
+}
+
+func kindNames() []string {
+	var names []string
+	for _, k := range kinds() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+func (a *app) getCommand() *cobra.Command {
+	var flags listFlags
+	cmd := &cobra.Command{
+		Use:   "get " + strings.Join(kindNames(), "|"),
+		Short: "List what is known, from the ledger and the documents",
+		Long: `List what is known. The ledger is only read, so this works beside a running
+agent and without one; the newest measurements come from the agent where it
+answers.`,
+		Example: `  setpoint get services
+  setpoint get approvals -o wide
+  setpoint get decisions --service checkout --since 2h -o json
+  setpoint get budgets -o yaml`,
+		ValidArgs: kindNames(),
+		Args:      oneArg("one of " + strings.Join(kindNames(), ", ")),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			i := slices.IndexFunc(kinds(), func(k kind) bool { return k.name == args[0] || k.name == args[0]+"s" })
+			if i < 0 {
+				hint := "want one of " + strings.Join(kindNames(), ", ")
+				if near := spec.Nearest(args[0], kindNames()); near != "" {
+					hint = "did you mean " + near + "?"
+				}
+				return usageError(cmd, "nothing is called %q, %s", args[0], hint)
+			}
+			return a.get(cmd, kinds()[i], flags)
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+func (a *app) historyCommand() *cobra.Command {
+	var flags listFlags
+	cmd := &cobra.Command{
+		Use:   "history",
+		Short: "List what was decided, oldest first (get decisions)",
+		Example: `  setpoint history --since 24h
+  setpoint history --service checkout -o json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			i := slices.IndexFunc(kinds(), func(k kind) bool { return k.name == "decisions" })
+			return a.get(cmd, kinds()[i], flags)
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+func (a *app) get(cmd *cobra.Command, k kind, flags listFlags) error {
+	f, err := flags.filter(cmd, a.now())
+	if err != nil {
+		return err
+	}
+	s, err := a.site()
+	if err != nil {
+		return err
+	}
+	l := &lister{app: a, site: s, ctx: cmd.Context(), kind: k, filter: f, output: flags.output}
+	return k.show(l)
+}
+
+// lister is one answer of get.
+type lister struct {
+	app    *app
+	site   site
+	ctx    context.Context
+	kind   kind
+	filter web.Filter
+	output string
+}
+
+// list joins the two ways to a list with its table.
+func list[T any](build func(web.View, web.Filter) web.List[T], rows func(*lister, []T) (*table, []string)) func(*lister) error {
+	return func(l *lister) error {
+		items, err := load(l, build)
+		if err != nil {
+			return err
+		}
+		if l.output == formatJSON || l.output == formatYAML {
+			return emit(l.app.out, l.output, items)
+		}
+		t, names := rows(l, items.Items)
+		if l.output == formatName {
+			for _, n := range names {
+				if err := l.app.print("%s\n", n); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		if len(items.Items) == 0 {
+			l.app.say("no %s", l.kind.name)
+			return nil
+		}
+		return t.write(l.app.out, l.app.colour)
+	}
+}
+
+func load[T any](l *lister, build func(web.View, web.Filter) web.List[T]) (web.List[T], error) {
+	if l.kind.live {
+		var items web.List[T]
+		// An empty answer about one service may be a typing error, which the
+		// documents tell.
+		if l.ask(&items) == nil && (len(items.Items) > 0 || l.filter.Service == "") {
+			return items, nil
+		}
+	}
+	v, err := l.app.view(l.ctx, l.site, l.kind.documents)
+	if err != nil {
+		return web.List[T]{}, err
+	}
+	if l.filter.Service != "" && len(v.Set.Services) > 0 {
+		if _, ok := v.Set.Service(l.filter.Service); !ok {
+			return web.List[T]{}, unknownService(v.Set, l.filter.Service)
+		}
+	}
+	return build(v, l.filter), nil
+}
+
+// ask gets the list from a running agent. Any failure means that the ledger
+// is read instead.
+func (l *lister) ask(into any) error {
+	q := url.Values{}
+	if l.filter.Service != "" {
+		q.Set("service", l.filter.Service)
+	}
+	if !l.filter.Since.IsZero() {
+		q.Set("since", l.filter.Since.UTC().Format("2006-01-02T15:04:05Z07:00"))
+	}
+	path := "/api/v1/" + l.kind.name
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	return newAgent(l.site.cfg.Web.Socket).do(l.ctx, readWait, message{method: http.MethodGet, path: path}, into)
+}
+
+func (l *lister) wide() bool { return l.output == formatWide }

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/web"
+)
+
+// paper writes an explanation for people. Its first error stays.
+type paper struct {
+	w   io.Writer
+	now time.Time
+	err error
+}
+
+func (p *paper) line(format string, args ...any) {
+	if p.err == nil {
+		text := fmt.Sprintf(format, args...)
+		_, p.err = fmt.Fprintln(p.w, strings.TrimRight(strings.Map(printable, text), " "))
+	}
+}
+
+func (p *paper) head(title string) {
+	p.line("")
+	p.line("%s", title)
+}
+
+func (p *paper) service(e web.Explanation) {
+	s, plan := e.Service, e.Plan
+	p.line("%s is %s by what was measured just now", plan.Service, stateText(plan.State, plan.Reason))
+	if s.SinceSeconds != nil {
+		episode := ""
+		if s.Episode != "" {
+			episode = ", episode " + s.Episode
+		}
+		p.line("  the ledger has it %s for %s%s", stateText(s.State, s.Reason), secondsAge(s.SinceSeconds), episode)
+	}
+	p.line("  mode %s, ceiling %s%s", plan.Mode, s.Ceiling, keyText(plan.Key))
+	p.measured(plan.Objectives)
+	p.head("next step: " + plan.Step)
+	p.reasons(plan.Details)
+	p.proposal(plan)
+	if plan.Decision != nil {
+		p.verdict(*plan.Decision)
+	}
+	p.ceilings(e.Actions)
+	p.budgets(e.Budgets)
+	p.people(e)
+	p.needed(e.Needed)
+	if plan.Error != "" {
+		p.head("this pass could not be finished: " + plan.Error)
+	}
+}
+
+// stateText is a state with its reason, where there is one.
+func stateText(state, reason string) string {
+	if reason == "" {
+		return state
+	}
+	return state + " (" + reason + ")"
+}
+
+func keyText(key string) string {
+	if key == "" {
+		return ""
+	}
+	return ", key " + key
+}
+
+func (p *paper) measured(objectives []web.Objective) {
+	p.head("measured")
+	for _, o := range objectives {
+		p.line("  %s: %s, target %s", o.Name, stateText(o.State, o.Reason), percent(&o.Target))
+		p.line("    errors in the judge window %s, in the SLO's window %s, error budget left %s",
+			percent(o.JudgeErrorRatio), percent(o.ErrorRatio), percent(o.ErrorBudgetRemaining))
+		if rates := burnRates(o.BurnRates); rates != "" {
+			p.line("    burn rates %s", rates)
+		}
+		if o.SampleAgeSeconds != nil {
+			p.line("    newest sample %s old", secondsAge(o.SampleAgeSeconds))
+		}
+		if o.WarmingUntil != nil {
+			p.line("    warming until %s", clock(*o.WarmingUntil))
+		}
+		if o.Detail != "" {
+			p.line("    %s", o.Detail)
+		}
+	}
+}
+
+func (p *paper) reasons(details []web.Detail) {
+	for _, d := range details {
+		until := ""
+		if d.Until != nil {
+			until = " (until " + clock(*d.Until) + ")"
+		}
+		p.line("  %s: %s%s", d.Code, d.Text, until)
+	}
+}
+
+func (p *paper) proposal(plan web.PlanItem) {
+	if plan.Proposal == nil {
+		return
+	}
+	pr := plan.Proposal
+	p.head(fmt.Sprintf("proposed by %s: %s", pr.Proposer, strings.TrimSpace(pr.Action+" "+parametersText(pr.Parameters))))
+	p.words(pr.Rationale, pr.Fault)
+}
+
+// words marks what a proposer said as its own words.
+func (p *paper) words(rationale, fault string) {
+	if rationale != "" {
+		p.line("  in its own words, which reach no decision: %q", rationale)
+	}
+	if fault != "" {
+		p.line("  fault: %s", fault)
+	}
+}
+
+func (p *paper) verdict(v web.Verdict) {
+	hold := ""
+	if v.Hold {
+		hold = ", held for now"
+	}
+	p.head("verdict: " + v.Verdict + hold)
+	p.reasons(v.Details)
+	p.rules(v.Rules, v.Details)
+	p.needs(v.Needs)
+	if v.Digest != "" {
+		p.line("  digest %s, policy %s", short(v.Digest), short(v.PolicyRevision))
+	}
+}
+
+func (p *paper) needs(needs []web.Need) {
+	if len(needs) > 0 {
+		p.line("  needs %s", needsText(needs))
+	}
+}
+
+// rules shows those that no reason has told of already: the grants.
+func (p *paper) rules(rules []web.Rule, told []web.Detail) {
+	for _, r := range rules {
+		if slices.ContainsFunc(told, func(d web.Detail) bool { return d.Code == "policy:"+r.Reason }) {
+			continue
+		}
+		title := r.Title
+		if title == "" {
+			title = r.Reason
+		}
+		p.line("  rule %s %q: %s (%s:%d)", r.Set, r.Reason, title, r.File, r.Line)
+		if r.Remedy != "" {
+			p.line("    %s", r.Remedy)
+		}
+	}
+}
+
+func (p *paper) ceilings(actions []web.Action) {
+	if len(actions) == 0 {
+		return
+	}
+	p.head("ceilings")
+	for _, a := range actions {
+		text := a.Ceiling
+		if len(a.Reasons) > 0 {
+			text += " at most: " + strings.Join(a.Reasons, ", ")
+		}
+		p.line("  %s: %s", a.Action, text)
+		if a.Suspended != "" {
+			p.line("    suspended: %s", a.Suspended)
+		}
+	}
+}
+
+func (p *paper) budgets(budgets []web.Budget) {
+	if len(budgets) == 0 {
+		return
+	}
+	p.head("autonomy budget")
+	for _, b := range budgets {
+		p.line("  %s: %.4g left of %.4g in %s", b.Action, b.Remaining, b.Capacity, b.Period)
+		for _, c := range b.Charges {
+			p.line("    %s %s cost %.4g (%s), leaves %s", clock(c.Time), c.Decision, c.Cost, c.Outcome, clock(c.Leaves))
+		}
+	}
+}
+
+func (p *paper) people(e web.Explanation) {
+	if d := e.Decision; d != nil {
+		p.head(fmt.Sprintf("last decision: %s %s, %s, effect %s, outcome %s (`setpoint explain %s`)",
+			d.ID, clock(d.Time), d.Verdict, d.Effect, d.Outcome, d.ID))
+	}
+	for _, a := range e.Approvals {
+		p.head(fmt.Sprintf("ticket %s is %s: %s %s, expires %s", a.ID, a.State, a.Action, parametersText(a.Parameters), clock(a.Expires)))
+	}
+	for _, pg := range e.Pages {
+		p.head(fmt.Sprintf("page %s is open: %s", pg.ID, pg.Summary))
+	}
+	for _, f := range e.Freezes {
+		p.head(fmt.Sprintf("frozen by %s: %s (%s)", f.By, f.Reason, f.ID))
+	}
+}
+
+func (p *paper) needed(needed []web.Needed) {
+	if len(needed) == 0 {
+		return
+	}
+	p.head("it would need")
+	for _, n := range needed {
+		p.line("  %s: %s", n.Code, n.Text)
+	}
+}
+
+func (p *paper) decision(d web.DecisionDetail) {
+	p.line("%s: %s %s on %s, %s", d.ID, d.Action, parametersText(d.Parameters), d.Service, clock(d.Time))
+	p.line("  the service was %s, mode %s, episode %s", stateText(d.Measured.State, d.Measured.Reason), d.Mode, d.Episode)
+	p.line("  key %s, digest %s, policy %s", d.Key, short(d.Digest), short(d.PolicyRevision))
+	p.head("proposed by " + strings.TrimSpace(strings.Join([]string{d.Proposer.Kind, d.Proposer.Endpoint, d.Proposer.Model}, " ")))
+	p.words(d.Rationale, d.Fault)
+	hold := ""
+	if d.Hold {
+		hold = ", held"
+	}
+	p.head(fmt.Sprintf("verdict: %s%s, step %s", d.Verdict, hold, d.Step))
+	p.reasons(d.Details)
+	p.rules(d.Rules, d.Details)
+	p.needs(d.Needs)
+	if t := d.Ticket; t != nil {
+		p.head(fmt.Sprintf("ticket %s: %s %s", t.ID, t.State, answersText(t.Answers)))
+	}
+	p.receipt(d.Receipt)
+	if j := d.Judgement; j != nil {
+		p.head(fmt.Sprintf("outcome: %s by %s, errors %s before, %s after, cost %.4g",
+			j.Outcome, j.Objective, percent(&j.Before), percent(&j.After), j.Cost))
+	} else if d.Outcome == "pending" {
+		p.head(fmt.Sprintf("outcome: pending; %.4g is charged until it is measured", d.Charge))
+	}
+}
+
+func (p *paper) receipt(r *web.Receipt) {
+	if r == nil {
+		p.head("effect: none, nothing was sent")
+		return
+	}
+	p.head("effect: " + r.Effect)
+	if r.Sent != nil {
+		p.line("  sent %s", clock(*r.Sent))
+	}
+	if r.Detail != "" {
+		p.line("  the actuator: %s", r.Detail)
+	}
+	if r.Void != "" {
+		p.line("  void: %s", r.Void)
+	}
+	if r.Settled != "" {
+		p.line("  settled by %s", r.Settled)
+	}
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/reconcile"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+	"github.com/setpoint-dev/setpoint/internal/step"
+	"github.com/setpoint-dev/setpoint/internal/web"
+)
+
+func (a *app) planCommand() *cobra.Command {
+	var output string
+	var ask, detailed bool
+	cmd := &cobra.Command{
+		Use:   "plan [service...]",
+		Short: "Measure now and show what the next pass would do, and why",
+		Long: `Measure now and show what the next pass would do, and why. Nothing is written
+and nothing is sent; it works without a ledger and beside a running agent. The
+rules are asked for a proposal, a model only with --propose.
+
+With --detailed-exitcode: 0 every objective is met and nothing is proposed,
+2 a breach or a proposal, 3 something is unknown (2 wins).`,
+		Example: `  setpoint plan
+  setpoint plan checkout -o json
+  setpoint plan --propose --detailed-exitcode`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			set, results, err := a.planned(cmd.Context(), args, ask)
+			if err != nil {
+				return err
+			}
+			if err := a.showPlan(output, set, results); err != nil {
+				return err
+			}
+			if code := detailedCode(results); detailed && code != exitFine {
+				return exitCode(code)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&ask, "propose", false, "ask the configured proposer, which may be a model")
+	cmd.Flags().BoolVar(&detailed, "detailed-exitcode", false, "exit with 2 on a breach or proposal, 3 on something unknown")
+	outputFlag(cmd, &output, formatTable, formatWide, formatJSON, formatYAML, formatName)
+	return cmd
+}
+
+// planned makes passes that write and send nothing.
+func (a *app) planned(ctx context.Context, services []string, ask bool) (spec.Set, []reconcile.Result, error) {
+	s, err := a.site()
+	if err != nil {
+		return spec.Set{}, nil, err
+	}
+	store, err := readLedger(s)
+	switch {
+	case errors.Is(err, ledger.ErrMissing):
+		a.say("setpoint: no ledger yet, so this plan knows no past (`setpoint ledger init` creates one)")
+		store = nil
+	case err != nil:
+		return spec.Set{}, nil, err
+	default:
+		defer func() { _ = store.Close() }() // It was only read.
+	}
+	w, err := a.wire(ctx, s, store, purpose{ask: ask})
+	if err != nil {
+		return spec.Set{}, nil, err
+	}
+	r, err := reconcile.New(ctx, w.options)
+	if err != nil {
+		return spec.Set{}, nil, err
+	}
+	if w.options.PolicyFault != "" {
+		a.say("setpoint: the policy does not load, so nothing could be done: %s", w.options.PolicyFault)
+	}
+	for _, name := range services {
+		if _, ok := r.Set().Service(name); !ok {
+			return spec.Set{}, nil, unknownService(r.Set(), name)
+		}
+	}
+	results, err := r.Plan(ctx, services, ask)
+	return r.Set(), results, err
+}
+
+// detailedCode is the exit code of --detailed-exitcode.
+func detailedCode(results []reconcile.Result) int {
+	code := exitFine
+	for _, r := range results {
+		switch {
+		case r.Assessment.State == compare.Breached, r.Proposal != nil, r.Step.Kind == step.Execute:
+			return exitFound
+		case r.Assessment.State != compare.Met:
+			code = exitUnknown
+		}
+	}
+	return code
+}
+
+func (a *app) showPlan(output string, set spec.Set, results []reconcile.Result) error {
+	items := web.Plan(set, results)
+	switch output {
+	case formatJSON, formatYAML:
+		return emit(a.out, output, items)
+	case formatName:
+		for _, p := range items.Items {
+			if err := a.print("service/%s\n", p.Service); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(items.Items) == 0 {
+		a.say("no services in the documents")
+		return nil
+	}
+	t := &table{header: []string{"SERVICE", "MODE", "STATE", "REASON", "STEP", "ACTION", "VERDICT", "REASONS"}, coloured: []int{2, 6}}
+	if output == formatWide {
+		t.header = append(t.header, "ERRORS", "BUDGET", "KEY", "DIGEST")
+	}
+	for _, p := range items.Items {
+		row := planRow(p)
+		if output == formatWide {
+			row = append(row, planErrors(p), fmt.Sprintf("%.4g of %.4g", p.Balance.Remaining, p.Balance.Capacity), p.Key, planDigest(p))
+		}
+		t.add(row...)
+	}
+	if err := t.write(a.out, a.colour); err != nil {
+		return err
+	}
+	return a.planFaults(items.Items)
+}
+
+// planFaults says what kept a pass from being finished, and why something is
+// unknown.
+func (a *app) planFaults(items []web.PlanItem) error {
+	for _, p := range items {
+		for _, o := range p.Objectives {
+			if o.State == string(compare.Unknown) && o.Detail != "" {
+				a.say("%s/%s: %s: %s", p.Service, o.Name, o.Reason, o.Detail)
+			}
+		}
+		if p.Error != "" {
+			a.say("setpoint: the pass of %s could not be finished: %s", p.Service, p.Error)
+		}
+	}
+	return nil
+}
+
+func planRow(p web.PlanItem) []string {
+	action, verdict, reasons := "", "", p.Reasons
+	if p.Proposal != nil {
+		action = strings.TrimSpace(p.Proposal.Action + " " + parametersText(p.Proposal.Parameters))
+	}
+	if p.Decision != nil {
+		verdict, reasons = p.Decision.Verdict, p.Decision.Reasons
+	}
+	return []string{p.Service, p.Mode, p.State, p.Reason, p.Step, action, verdict, words(reasons)}
+}
+
+// planErrors is the judge error ratio of each objective.
+func planErrors(p web.PlanItem) string {
+	var parts []string
+	for _, o := range p.Objectives {
+		parts = append(parts, o.Name+"="+percent(o.JudgeErrorRatio))
+	}
+	return strings.Join(parts, " ")
+}
+
+func planDigest(p web.PlanItem) string {
+	if p.Decision == nil {
+		return ""
+	}
+	return short(p.Decision.Digest)
+}

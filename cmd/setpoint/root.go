@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const defaultConfig = "setpoint.yaml"
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "setpoint",
+		Short: "Keep services inside their SLOs, one permitted step at a time",
+		Long: `Setpoint compares what Prometheus measures with what each SLO demands. Where
+they differ it may take at most one permitted step per window, and the next
+pass measures again.`,
+		Example: `  setpoint init slo/checkout.yaml     # a config, a ledger and a Remediation in observe
+  setpoint validate                   # every fault, and what each action may get
+  setpoint plan                       # what the next pass would do, and why
+  setpoint run                        # the agent
+  setpoint freeze --reason "looking"  # stop it, whatever state it is in`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		// A bare `setpoint` shows the help; a wrong word gets a suggestion.
+		Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetIn(a.in)
+	root.SuggestionsMinimumDistance = 2
+	root.PersistentFlags().StringVar(&a.configPath, "config", "",
+		"configuration file (default setpoint.yaml, or $SETPOINT_CONFIG)")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, "%v", err) })
+	root.AddCommand(
+		a.initCommand(), a.runCommand(), a.planCommand(), a.getCommand(), a.explainCommand(),
+		a.historyCommand(), a.answerCommand(true), a.answerCommand(false), a.freezeCommand(),
+		a.thawCommand(), a.settleCommand(), a.ackCommand(), a.validateCommand(), a.policyCommand(),
+		a.ledgerCommand(), a.budgetCommand(), a.versionCommand(),
+	)
+	return root
+}
+
+// unknownCommand refuses a word that is no subcommand, with what it may have
+// meant.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.SuggestionsMinimumDistance <= 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
+		text += fmt.Sprintf("; did you mean %s?", strings.Join(like, " or "))
+	}
+	return usageError(cmd, "%s", text)
+}
+
+// group is a command that only holds others.
+func group(use, short string, subs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(subs...)
+	return cmd
+}
+
+// configFile is --config, SETPOINT_CONFIG or setpoint.yaml.
+func (a *app) configFile() string {
+	if a.configPath != "" {
+		return a.configPath
+	}
+	if env := a.getenv("SETPOINT_CONFIG"); env != "" {
+		return env
+	}
+	return defaultConfig
+}
+
+func oneArg(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usageError(cmd, "want %s, got %s", what, count(len(args), "argument"))
+		}
+		return nil
+	}
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError(cmd, "unexpected argument %q", args[0])
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/reconcile"
+	"github.com/setpoint-dev/setpoint/internal/web"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	var once bool
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the agent until SIGTERM; SIGHUP reloads documents, rules, policy and tokens",
+		Long: `Run the agent. SIGTERM and SIGINT take no new work and finish what was begun;
+SIGHUP and POST /-/reload read documents, rules, policy and tokens again, and
+the last good ones stay on a fault. The log goes to standard error.`,
+		Example: `  setpoint run
+  setpoint run --once        # one pass for each service, then exit
+  OTEL_TRACES_EXPORTER=console setpoint run`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.site()
+			if err != nil {
+				return err
+			}
+			return a.runAgent(cmd.Context(), s, once)
+		},
+	}
+	cmd.Flags().BoolVar(&once, "once", false, "make one sweep and exit; no listener is opened")
+	return cmd
+}
+
+func (a *app) logger(format string) *slog.Logger {
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(a.err, nil))
+	}
+	return slog.New(slog.NewTextHandler(a.err, nil))
+}
+
+// daemon is a running agent.
+type daemon struct {
+	*wiring
+	app     *app
+	log     *slog.Logger
+	metrics *agentMetrics
+	loop    *reconcile.Reconciler
+	tokens  tokenFile
+}
+
+func (a *app) runAgent(ctx context.Context, s site, once bool) (err error) {
+	log := a.logger(s.cfg.Telemetry.LogFormat)
+	if err := s.checkSecrets(log); err != nil {
+		return err
+	}
+	if err := a.freezeDir(s.cfg.Ledger.FreezeDir).Make(); err != nil {
+		return err
+	}
+	store, err := openLedger(s)
+	if err != nil {
+		return noWriter(s, err)
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	tracer, flush, err := newTracer(ctx, a.getenv)
+	if err != nil {
+		return fmt.Errorf("tracing, set by the OTEL_* variables: %w", err)
+	}
+	defer flush()
+	d, err := a.daemon(ctx, s, store, log)
+	if err != nil {
+		return err
+	}
+	d.options.Tracer = tracer
+	var end context.CancelFunc
+	ctx, end = context.WithCancel(ctx)
+	defer end()
+	var failed error
+	if once {
+		d.endAfterSweep(end, &failed)
+	}
+	if d.loop, err = reconcile.New(ctx, d.options); err != nil {
+		return err
+	}
+	d.hello()
+	if once {
+		return errors.Join(d.sweepOnce(ctx), failed)
+	}
+	return d.serve(ctx)
+}
+
+// daemon makes the parts of an agent.
+func (a *app) daemon(ctx context.Context, s site, store ledger.Store, log *slog.Logger) (*daemon, error) {
+	metrics := newAgentMetrics()
+	w, err := a.wire(ctx, s, store, purpose{ask: true, send: true, onQuery: metrics.queried})
+	if err != nil {
+		return nil, err
+	}
+	metrics.policyLoaded(w.options.Policy != nil)
+	d := &daemon{wiring: w, app: a, log: log, metrics: metrics, tokens: tokenFile{path: s.cfg.Web.TokensFile}}
+	w.options.Registerer, w.options.Logger = metrics.registry, log
+	if err := d.tokens.reload(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *daemon) hello() {
+	b := buildInfo()
+	d.log.Info("started", "version", b.Version, "revision", short(b.Revision), "config", d.site.file,
+		"services", len(d.loop.Set().Services), "maxMode", d.site.cfg.Limits.MaxMode.String())
+	if fault := d.options.PolicyFault; fault != "" {
+		d.log.Error("the policy does not load; observing only until a reload succeeds", "err", fault)
+	}
+	for _, n := range d.loop.Set().Notes {
+		d.log.Info("note", "at", n.Pos.String(), "text", n.Text)
+	}
+}
+
+// serve runs loop and listeners until ctx ends or one of them fails.
+func (d *daemon) serve(ctx context.Context) error {
+	server, err := web.New(d.webOptions())
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	if err := d.listen(ctx, g, server); err != nil {
+		return err
+	}
+	g.Go(func() error { return d.reloadOnHangup(ctx) })
+	g.Go(func() error {
+		err := d.loop.Run(ctx)
+		d.log.Info("stopped; what was begun is recorded")
+		return err
+	})
+	return g.Wait()
+}
+
+func (d *daemon) listen(ctx context.Context, g *errgroup.Group, server *web.Server) error {
+	var tcp, socket net.Listener
+	var err error
+	if at := d.site.cfg.Web.Listen; at != "" {
+		var lc net.ListenConfig
+		if tcp, err = lc.Listen(ctx, "tcp", at); err != nil {
+			return fmt.Errorf("web.listen: %w", err)
+		}
+		d.log.Info("listening", "address", tcp.Addr().String())
+	}
+	if path := d.site.cfg.Web.Socket; path != "" {
+		if socket, err = web.ListenUnix(ctx, path); err != nil {
+			if tcp != nil {
+				_ = tcp.Close() // The error that matters is the socket's.
+			}
+			return err
+		}
+	}
+	if tcp != nil {
+		g.Go(func() error { return server.Serve(ctx, tcp) })
+	}
+	if socket != nil {
+		g.Go(func() error { return server.ServeSocket(ctx, socket) })
+	}
+	return nil
+}
+
+func (d *daemon) reloadOnHangup(ctx context.Context) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hangup:
+			// The error is in the log, and the last good state stays.
+			_ = d.reload(ctx)
+		}
+	}
+}
+
+// reload reads policy, documents, rules and tokens again. Everything must be
+// good before anything changes.
+func (d *daemon) reload(ctx context.Context) error {
+	policy, err := d.site.policy(ctx)
+	d.metrics.policyLoaded(err == nil)
+	if err == nil {
+		err = d.tokens.reload()
+	}
+	if err == nil {
+		err = d.loop.Reload(ctx, policy)
+	}
+	if err != nil {
+		d.log.Error("reload failed; the last good state stays", "err", err)
+		return err
+	}
+	d.log.Info("reloaded", "services", len(d.loop.Set().Services), "policy", short(policy.Revision()))
+	return nil
+}
+
+func (d *daemon) webOptions() web.Options {
+	return web.Options{
+		View: d.view, Desk: d.loop.Desk, Files: d.freezes.List,
+		WriteFreeze: d.freezes.Write, RemoveFreeze: d.freezes.Remove,
+		Ready: d.loop.Ready, Reload: d.reload, Hint: d.loop.Hint,
+		Tokens: d.tokens.get, Gatherer: d.metrics.registry, Logger: d.log, Now: d.app.now,
+	}
+}

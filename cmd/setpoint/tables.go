@@ -1,0 +1,227 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/propose"
+	"github.com/setpoint-dev/setpoint/internal/web"
+)
+
+// columns builds a table whose further columns show with -o wide only.
+func columns(l *lister, narrow []string, wide ...string) *table {
+	t := &table{header: narrow}
+	if l.wide() {
+		t.header = append(t.header, wide...)
+	}
+	return t
+}
+
+func (t *table) row(l *lister, narrow []string, wide ...string) {
+	if l.wide() {
+		narrow = append(narrow, wide...)
+	}
+	t.add(narrow...)
+}
+
+func servicesTable(l *lister, items []web.Service) (*table, []string) {
+	t := columns(l, []string{"SERVICE", "STATE", "REASON", "SINCE", "MODE", "CEILING", "BUDGET", "EPISODE"},
+		"OWNER", "OBSERVED", "LAST MET", "NEXT", "ERROR")
+	t.coloured = []int{1, 5}
+	var names []string
+	now := l.app.now()
+	for _, s := range items {
+		names = append(names, "service/"+s.Service)
+		t.row(l, []string{s.Service, s.State, s.Reason, secondsAge(s.SinceSeconds), s.Mode, s.Ceiling, decimal(s.BalanceRemaining), s.Episode},
+			s.Owner, timeAge(s.LastObserved, now), timeAge(s.LastMet, now), left(s.NextTry, now), s.LastError)
+	}
+	return t, names
+}
+
+func objectivesTable(l *lister, items []web.Objective) (*table, []string) {
+	t := columns(l, []string{"SERVICE", "OBJECTIVE", "STATE", "REASON", "TARGET", "ERRORS", "BUDGET LEFT"},
+		"JUDGE WINDOW", "BURN RATES", "SAMPLE AGE", "SOURCES", "DETAIL")
+	t.coloured = []int{2}
+	var names []string
+	for _, o := range items {
+		names = append(names, "objective/"+o.Service+"/"+o.Name)
+		t.row(l, []string{o.Service, o.Name, o.State, o.Reason, percent(&o.Target), percent(o.ErrorRatio), percent(o.ErrorBudgetRemaining)},
+			percent(o.JudgeErrorRatio), burnRates(o.BurnRates), secondsAge(o.SampleAgeSeconds), words(o.Sources), o.Detail)
+	}
+	return t, names
+}
+
+// burnRates shows each window with its rate, short windows first.
+func burnRates(rates map[string]*float64) string {
+	windows := slices.SortedFunc(maps.Keys(rates), func(a, b string) int {
+		x, _ := web.ParseSince(a, time.Time{})
+		y, _ := web.ParseSince(b, time.Time{})
+		return y.Compare(x)
+	})
+	var parts []string
+	for _, w := range windows {
+		parts = append(parts, w+"="+decimal(rates[w]))
+	}
+	return strings.Join(parts, " ")
+}
+
+func actionsTable(l *lister, items []web.Action) (*table, []string) {
+	t := columns(l, []string{"SERVICE", "ACTION", "CEILING", "WHY", "BUDGET", "SUSPENDED"},
+		"USES", "CLASS", "REVERSAL", "MARK", "LAST SENT", "SOURCE")
+	t.coloured = []int{2}
+	var names []string
+	for _, a := range items {
+		names = append(names, "action/"+a.Service+"/"+a.Action)
+		t.row(l, []string{a.Service, a.Action, a.Ceiling, words(a.Reasons), fmt.Sprintf("%.4g of %.4g", a.Remaining, a.Capacity), a.Suspended},
+			a.Uses, a.Class, a.Reversal, a.Mark, timeAge(a.LastSent, l.app.now()), a.Source)
+	}
+	return t, names
+}
+
+func approvalsTable(l *lister, items []web.Approval) (*table, []string) {
+	t := columns(l, []string{"TICKET", "SERVICE", "ACTION", "PARAMETERS", "STATE", "ASKED", "EXPIRES", "NEEDS"},
+		"EPISODE", "KEY", "DIGEST", "ANSWERS", "REASON")
+	t.coloured = []int{4}
+	var names []string
+	now := l.app.now()
+	for _, a := range items {
+		names = append(names, "approval/"+a.ID)
+		expires := left(&a.Expires, now)
+		if a.State != "open" {
+			expires = ""
+		}
+		t.row(l, []string{a.ID, a.Service, a.Action, parametersText(a.Parameters), a.State, age(now.Sub(a.Asked)), expires, needsText(a.Needs)},
+			a.Episode, a.Key, short(a.Digest), answersText(a.Answers), a.Reason)
+	}
+	return t, names
+}
+
+func needsText(needs []web.Need) string {
+	var parts []string
+	for _, n := range needs {
+		// Several rules often want the same people.
+		one := fmt.Sprintf("%d of %s", n.Quorum, strings.Join(n.Approvers, " "))
+		if !slices.Contains(parts, one) {
+			parts = append(parts, one)
+		}
+	}
+	return strings.Join(parts, " and ")
+}
+
+func answersText(answers []web.Answer) string {
+	var parts []string
+	for _, a := range answers {
+		parts = append(parts, a.By+":"+a.Answer)
+	}
+	return strings.Join(parts, " ")
+}
+
+func budgetsTable(l *lister, items []web.Budget) (*table, []string) {
+	t := columns(l, []string{"SERVICE", "ACTION", "REMAINING", "CAPACITY", "PERIOD", "CHARGES"}, "NEWEST CHARGE", "NEXT REFILL")
+	var names []string
+	now := l.app.now()
+	for _, b := range items {
+		service, action, name := b.Service, b.Action, "budget/"+b.Service+"/"+b.Action
+		if service == "" {
+			service, action, name = "(all)", "(global)", "budget/global"
+		}
+		names = append(names, name)
+		newest, refill := "", ""
+		if n := len(b.Charges); n > 0 {
+			c := b.Charges[n-1]
+			newest = fmt.Sprintf("%s %.4g (%s)", c.Decision, c.Cost, c.Outcome)
+			refill = left(&b.Charges[0].Leaves, now)
+		}
+		t.row(l, []string{service, action, fmt.Sprintf("%.4g", b.Remaining), fmt.Sprintf("%.4g", b.Capacity), b.Period, fmt.Sprint(len(b.Charges))},
+			newest, refill)
+	}
+	return t, names
+}
+
+func decisionsTable(l *lister, items []web.Decision) (*table, []string) {
+	t := columns(l, []string{"DECISION", "TIME", "SERVICE", "ACTION", "PARAMETERS", "VERDICT", "REASONS", "EFFECT", "OUTCOME"},
+		"STEP", "STATE", "KEY", "EPISODE", "CHARGE", "DIGEST", "POLICY")
+	t.coloured = []int{5, 8}
+	var names []string
+	for _, d := range items {
+		names = append(names, "decision/"+d.ID)
+		t.row(l, []string{d.ID, clock(d.Time), d.Service, d.Action, parametersText(d.Parameters), d.Verdict, words(d.Reasons), d.Effect, d.Outcome},
+			d.Step, d.State, d.Key, d.Episode, fmt.Sprintf("%.4g", d.Charge), short(d.Digest), short(d.PolicyRevision))
+	}
+	return t, names
+}
+
+func pagesTable(l *lister, items []web.Page) (*table, []string) {
+	t := columns(l, []string{"PAGE", "SERVICE", "STATE", "REASON", "NOW", "SINCE", "SUMMARY"}, "SEVERITY", "ACKED BY", "RECEIVERS", "ENDED BY")
+	t.coloured = []int{2}
+	var names []string
+	for _, p := range items {
+		names = append(names, "page/"+p.ID)
+		t.row(l, []string{p.ID, p.Service, p.State, p.Reason, p.Now, age(l.app.now().Sub(p.Since)), p.Summary},
+			p.Severity, p.AckedBy, receiversText(p.Receivers), p.EndReason)
+	}
+	return t, names
+}
+
+func receiversText(ds []web.Delivery) string {
+	var parts []string
+	for _, d := range ds {
+		state := "waiting"
+		switch {
+		case d.Failures > 0:
+			state = fmt.Sprintf("failed %d times", d.Failures)
+		case d.Ended:
+			state = "ended"
+		case d.Sent != nil:
+			state = "holds it"
+		}
+		parts = append(parts, d.Receiver+": "+state)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func freezesTable(l *lister, items []web.Freeze) (*table, []string) {
+	t := columns(l, []string{"FREEZE", "SERVICE", "ACTIVE", "BY", "SINCE", "ENDS", "REASON"}, "FILE", "RECORDED")
+	var names []string
+	now := l.app.now()
+	for _, f := range items {
+		names = append(names, "freeze/"+f.ID)
+		service, ends := f.Service, "thaw"
+		if service == "" {
+			service = "(all)"
+		}
+		if f.Until != nil {
+			ends = left(f.Until, now)
+		}
+		t.row(l, []string{f.ID, service, yesNo(f.Active), f.By, timeAge(f.At, now), ends, f.Reason}, yesNo(f.File), yesNo(f.Recorded))
+	}
+	return t, names
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// parametersText shows arguments as a person would type them.
+func parametersText(p propose.Parameters) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		parts = append(parts, fmt.Sprintf("%s=%v", name, p[name]))
+	}
+	return strings.Join(parts, " ")
+}
+
+// short is enough of a digest to recognise it.
+func short(digest string) string {
+	const enough = 12
+	if len(digest) > enough {
+		return digest[:enough]
+	}
+	return digest
+}

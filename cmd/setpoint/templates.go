@@ -1,0 +1,95 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+)
+
+const rulesText = `# What is proposed, without a model: the first rule that matches wins, and
+# where none matches nothing is proposed. Conditions, all optional: service,
+# objective, state, reason, tried {action, outcome}, notTried (this episode).
+rules: []
+#  - {service: checkout, notTried: restart, propose: {action: restart, parameters: {}}}
+#  - {service: checkout, tried: {action: restart, outcome: no-change}, propose: escalate}
+`
+
+func remediationText(service string) string {
+	return strings.ReplaceAll(remediationTemplate, "SERVICE", service)
+}
+
+const remediationTemplate = `# What may be done when an SLO of SERVICE is missed. In mode observe nothing is:
+# what would have been done is recorded, and ` + "`setpoint history`" + ` shows it.
+apiVersion: setpoint.dev/v1alpha1
+kind: Remediation
+metadata: {name: SERVICE}
+spec:
+  service: SERVICE
+  owner: unknown                 # the team that is asked
+  mode: observe                  # observe < suggest < approval < auto
+  actionWindow: 10m              # at most one action in each
+  holdFor: 5m                    # met this long = recovered
+  unknownFor: 10m                # unknown this long = blind, which pages
+  approvers: ["@oncall"]         # a group of setpoint.yaml
+  # actions:
+  #   - name: restart
+  #     uses: webhook.post
+  #     target: {url: "http://127.0.0.1:9099/SERVICE", statusURL: "http://127.0.0.1:9099/SERVICE"}
+  #     class: approval          # auto | approval | escalate: the highest verdict
+  #     reversal: transient      # transient | restore | irreversible
+  #     settle: 2m               # until its effect can be measured
+  #     cooldown: 30m
+`
+
+// configText is the setpoint.yaml of init.
+func configText(documents []string, source string) string {
+	quoted := make([]string, len(documents))
+	for i, d := range documents {
+		quoted[i] = strconv.Quote(d)
+	}
+	return strings.NewReplacer(
+		"DOCUMENTS", strings.Join(quoted, ", "),
+		"SOURCE", strconv.Quote(source),
+		"PERSON", strconv.Quote(actor()),
+	).Replace(configTemplate)
+}
+
+const configTemplate = `# Setpoint's configuration. Paths are relative to this file; ` + "`setpoint validate`" + `
+# checks it, and a key that is not known is an error.
+documents: [DOCUMENTS]           # files, folders, globs
+
+sources:                         # Prometheus, or what speaks its HTTP API
+  - name: main
+    url: SOURCE
+    maxSampleAge: 90s            # older than this is unknown
+
+proposer:
+  provider: rules                # rules | openai
+  rules: rules.yaml
+
+ledger:
+  sqlite: {path: setpoint.db}
+  freezeDir: setpoint.freeze     # a file here stops everything
+
+limits:
+  maxMode: observe               # raises no document above it: observe < suggest < approval < auto
+  effectsPerHour: 6              # of all services together
+  effectsPerServicePerHour: 2
+  minSpacing: 2m                 # between two actions on one service
+
+budget: {period: 28d, capacity: 10}   # of all services: what acting alone may cost
+
+# receivers:                     # who is paged; named in escalation.receivers of a Remediation
+#   - name: oncall
+#     alertmanager: {url: "http://127.0.0.1:9093"}
+
+approvers:
+  "@oncall": [PERSON]            # who may approve
+
+# executors:
+#   webhook: {allow: ["http://127.0.0.1:9099/"]}   # where an action may be sent, whatever a document says
+# secrets: {actuator: actuator.key}                # name: file
+
+web:
+  listen: 127.0.0.1:8321         # metrics, health, JSON
+  socket: setpoint.sock          # for approve, freeze and the like
+`

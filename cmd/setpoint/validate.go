@@ -1,0 +1,193 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/spec"
+	"github.com/setpoint-dev/setpoint/internal/web"
+)
+
+// validation is the answer of `validate -o json`.
+type validation struct {
+	web.Meta
+	Valid    bool          `json:"valid"`
+	Faults   []faultItem   `json:"faults"`
+	Notes    []faultItem   `json:"notes"`
+	Ceilings []web.Ceiling `json:"ceilings"`
+	Services int           `json:"services"`
+}
+
+type faultItem struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	Path string `json:"path,omitempty"`
+	Text string `json:"text"`
+}
+
+func (a *app) validateCommand() *cobra.Command {
+	var output string
+	var live bool
+	cmd := &cobra.Command{
+		Use:   "validate [path...]",
+		Short: "Check the configuration and the documents, and show what each action may get",
+		Long: `Check the configuration and the documents: one line a fault, with file and line,
+and nothing is loaded while there is one. Without faults it shows the ceiling of
+each action: the highest verdict that it can get, and why.
+
+With paths, those documents are checked instead of the configured ones.`,
+		Example: `  setpoint validate
+  setpoint validate slo/checkout.yaml
+  setpoint validate -o json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if live {
+				return errors.New("--live is not in this version: `setpoint plan` shows whether each query returns one fresh series")
+			}
+			return a.validate(args, output)
+		},
+	}
+	cmd.Flags().BoolVar(&live, "live", false, "also ask every source (not in this version)")
+	outputFlag(cmd, &output, formatTable, formatJSON, formatYAML)
+	return cmd
+}
+
+func (a *app) validate(paths []string, output string) error {
+	set, maxMode, err := a.check(paths)
+	var faults spec.Faults
+	if err != nil && !errors.As(err, &faults) {
+		return err
+	}
+	if output == formatTable {
+		if err != nil {
+			return err
+		}
+		return a.showCeilings(set, maxMode)
+	}
+	v := validation{
+		Meta:  web.Meta{APIVersion: spec.Group, Kind: "Validation"},
+		Valid: err == nil, Faults: []faultItem{}, Notes: []faultItem{},
+		Ceilings: web.Ceilings(set, maxMode), Services: len(set.Services),
+	}
+	for _, f := range faults {
+		v.Faults = append(v.Faults, faultItem{File: f.Pos.File, Line: f.Pos.Line, Path: f.Path, Text: f.Text})
+	}
+	for _, n := range set.Notes {
+		v.Notes = append(v.Notes, faultItem{File: n.Pos.File, Line: n.Pos.Line, Text: n.Text})
+	}
+	if err := emit(a.out, output, v); err != nil {
+		return err
+	}
+	if !v.Valid {
+		return exitCode(exitError)
+	}
+	return nil
+}
+
+// check finds every fault that can be found at once: a configuration with
+// faults does not hide those of the documents.
+func (a *app) check(paths []string) (spec.Set, spec.Mode, error) {
+	s, siteErr := a.site()
+	var faults spec.Faults
+	if err := collect(&faults, siteErr); err != nil && (len(paths) == 0 || !errors.Is(err, errNoConfig)) {
+		return spec.Set{}, spec.Observe, err
+	}
+	documents := s.cfg.Documents
+	if len(paths) > 0 {
+		documents = paths
+	}
+	set, err := loadDocuments(documents)
+	if err == nil && siteErr == nil {
+		err = s.fits(set, len(paths) == 0)
+	}
+	if err := collect(&faults, err); err != nil {
+		return spec.Set{}, spec.Observe, err
+	}
+	if err := faults.Err(); err != nil {
+		return spec.Set{}, spec.Observe, err
+	}
+	if siteErr != nil {
+		// Only documents were asked about, and no configuration is there.
+		a.say("setpoint: %v; only the documents were checked", siteErr)
+		return set, spec.Auto, nil
+	}
+	return set, s.cfg.Limits.MaxMode, nil
+}
+
+// fits checks the documents against the configuration. The rules are compared
+// with the whole set only: a part of it may lack what they name.
+func (s site) fits(set spec.Set, whole bool) error {
+	var faults spec.Faults
+	if err := collect(&faults, s.cfg.Validate(set)); err != nil {
+		return err
+	}
+	r, err := s.rules()
+	if err == nil && whole {
+		err = r.Validate(set)
+	}
+	if err := collect(&faults, err); err != nil {
+		return err
+	}
+	return faults.Err()
+}
+
+// collect keeps faults for later and returns any other error.
+func collect(into *spec.Faults, err error) error {
+	var more spec.Faults
+	if errors.As(err, &more) {
+		*into = append(*into, more...)
+		return nil
+	}
+	return err
+}
+
+func (a *app) showCeilings(set spec.Set, maxMode spec.Mode) error {
+	for _, n := range set.Notes {
+		if err := a.print("%s: note: %s\n", n.Pos, n.Text); err != nil {
+			return err
+		}
+	}
+	objectives := 0
+	for _, svc := range set.Services {
+		objectives += len(svc.Objectives)
+		if svc.Remediation.Name == "" {
+			if err := a.print("%s: no Remediation: measured and shown, never acted on\n", svc.Name); err != nil {
+				return err
+			}
+		}
+	}
+	ceilings := web.Ceilings(set, maxMode)
+	for _, c := range ceilings {
+		if err := a.print("%s/%s: %s\n", c.Service, c.Action, ceilingText(c)); err != nil {
+			return err
+		}
+	}
+	return a.print("valid: %s, %s, %s\n", count(len(set.Services), "service"), count(objectives, "objective"), count(len(ceilings), "action"))
+}
+
+// ceilingText is one line of the table, e.g. "approval at most, because class
+// approval; would also need …".
+func ceilingText(c web.Ceiling) string {
+	if len(c.Why) == 0 {
+		return c.Ceiling
+	}
+	text := fmt.Sprintf("%s at most, because %s", c.Ceiling, and(c.Why))
+	if c.Ceiling == "deny" {
+		text = "deny (only observed), because " + and(c.Why)
+	}
+	if len(c.AlsoNeed) > 0 {
+		text += "; would also need " + and(c.AlsoNeed)
+	}
+	return text
+}
+
+// and joins words for a sentence: a, b and c.
+func and(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/budget"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/web"
+)
+
+// view is what the ledger, the documents and the freeze files say now. The
+// ledger is only read, so a running agent is not disturbed. A list that does
+// not rest on the documents is shown although they have faults: an incident is
+// when people edit them.
+func (a *app) view(ctx context.Context, s site, needDocuments bool) (web.View, error) {
+	v, err := a.viewWithoutLedger(s, needDocuments)
+	if err != nil {
+		return web.View{}, err
+	}
+	store, err := readLedger(s)
+	if err != nil {
+		return web.View{}, err
+	}
+	v.State, err = foldAll(ctx, store)
+	if err = errors.Join(err, store.Close()); err != nil {
+		return web.View{}, err
+	}
+	return v, nil
+}
+
+// viewWithoutLedger is what is known without a past.
+func (a *app) viewWithoutLedger(s site, needDocuments bool) (web.View, error) {
+	set, err := s.documents()
+	switch {
+	case err != nil && needDocuments:
+		return web.View{}, err
+	case err != nil:
+		a.say("setpoint: the documents have faults (`setpoint validate` shows them); this is what the ledger has")
+	}
+	files, err := a.freezeDir(s.cfg.Ledger.FreezeDir).List()
+	if err != nil {
+		return web.View{}, err
+	}
+	return web.View{
+		State: ledger.NewState(), Set: set, MaxMode: s.cfg.Limits.MaxMode,
+		Global: budget.Policy{Period: s.cfg.Budget.Period, Capacity: s.cfg.Budget.Capacity},
+		Files:  files, Now: a.now(),
+	}, nil
+}
+
+// batch is how many entries are read at a time.
+const batch = 1000
+
+func foldAll(ctx context.Context, store ledger.Store) (*ledger.State, error) {
+	state := ledger.NewState()
+	for {
+		entries, err := store.Read(ctx, state.Head.Seq, batch)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if err := state.Apply(e); err != nil {
+				return nil, fmt.Errorf("ledger entry %d: %w", e.Seq, err)
+			}
+		}
+		if len(entries) < batch {
+			return state, nil
+		}
+	}
+}
+
+// listFlags are those of every list.
+type listFlags struct {
+	service, since, output string
+}
+
+func (f *listFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.service, "service", "", "only this service")
+	cmd.Flags().StringVar(&f.since, "since", "", "only what happened since: a duration such as 2h, or a time")
+	outputFlag(cmd, &f.output, formatTable, formatWide, formatJSON, formatYAML, formatName)
+}
+
+func (f *listFlags) filter(cmd *cobra.Command, now time.Time) (web.Filter, error) {
+	out := web.Filter{Service: f.service}
+	if f.since == "" {
+		return out, nil
+	}
+	t, err := web.ParseSince(f.since, now)
+	if err != nil {
+		return web.Filter{}, usageError(cmd, "--since: %v", err)
+	}
+	out.Since = t
+	return out, nil
+}

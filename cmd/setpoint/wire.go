@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/config"
+	"github.com/setpoint-dev/setpoint/internal/execute"
+	execwebhook "github.com/setpoint-dev/setpoint/internal/execute/webhook"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/measure/prom"
+	"github.com/setpoint-dev/setpoint/internal/propose"
+	"github.com/setpoint-dev/setpoint/internal/propose/openai"
+	"github.com/setpoint-dev/setpoint/internal/reconcile"
+	"github.com/setpoint-dev/setpoint/internal/reconcile/freezefile"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+	"github.com/setpoint-dev/setpoint/prompts"
+)
+
+// wiring is a site with every part of the loop made.
+type wiring struct {
+	site    site
+	options reconcile.Options
+	freezes *freezefile.Dir
+}
+
+// wire makes the parts of the loop from the configuration. A nil store is a
+// loop without a past. A policy that does not load is no error: then nothing
+// is done.
+func (a *app) wire(ctx context.Context, s site, store ledger.Store, f purpose) (*wiring, error) {
+	w := &wiring{site: s, freezes: a.freezeDir(s.cfg.Ledger.FreezeDir)}
+	measurer, err := newFleet(s.cfg.Sources, f.onQuery)
+	if err != nil {
+		return nil, err
+	}
+	inFile := &fileRules{site: s}
+	var proposer reconcile.Proposer = inFile
+	if f.ask {
+		if proposer, err = s.proposer(inFile); err != nil {
+			return nil, err
+		}
+	}
+	executor, err := execwebhook.New(execwebhook.Options{
+		Allow: s.cfg.Executors.Webhook.Allow, Secret: s.secret, Now: a.now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	receivers, silencers, err := s.receivers(a.now, f.send)
+	if err != nil {
+		return nil, err
+	}
+	w.options = reconcile.Options{
+		Config: s.cfg, Documents: inFile.documents, Measurer: measurer, Proposer: proposer, Rules: inFile,
+		Executors: map[string]execute.Executor{"webhook": executor},
+		Receivers: receivers, Silencers: silencers, Freezes: w.freezes, Now: a.now,
+	}
+	if store != nil {
+		w.options.Store = store
+	}
+	w.options.Policy, w.options.PolicyFault = s.loadPolicy(ctx, f.send)
+	return w, nil
+}
+
+// loadPolicy gives the policy, or why there is none; then nothing is done.
+func (s site) loadPolicy(ctx context.Context, tested bool) (reconcile.Policy, string) {
+	load := s.compiled
+	if tested {
+		load = s.policy
+	}
+	p, err := load(ctx)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return p, ""
+}
+
+// purpose is what a loop is made for. What is not needed is not read, so that
+// a plan works on a machine without the agent's secrets.
+type purpose struct {
+	// ask the configured proposer, otherwise the rules.
+	ask bool
+	// send: an agent, which also pages, and whose policy passed its own tests.
+	send bool
+	// onQuery counts queries; nil counts none.
+	onQuery func(source, result string)
+}
+
+// fleet gives the clocks of the sources that answer.
+type fleet struct{ *prom.Fleet }
+
+func newFleet(sources []config.Source, onQuery func(source, result string)) (fleet, error) {
+	var all []*prom.Source
+	for _, c := range sources {
+		src, err := prom.New(prom.Options{
+			Name: c.Name, URL: c.URL, HTTP: c.HTTP.HTTPClientConfig, Params: c.Params, Timeout: c.Timeout,
+			MaxConcurrency: c.MaxConcurrency, QueriesPerSecond: c.QueriesPerSecond, OnQuery: onQuery,
+		})
+		if err != nil {
+			return fleet{}, err
+		}
+		all = append(all, src)
+	}
+	f, err := prom.NewFleet(all...)
+	return fleet{f}, err
+}
+
+// Clocks asks every source for its time; one that does not answer has none.
+func (f fleet) Clocks(ctx context.Context) map[string]time.Time {
+	out := map[string]time.Time{}
+	for _, c := range f.Fleet.Clocks(ctx) {
+		if c.Err == nil {
+			out[c.Source] = c.Time
+		}
+	}
+	return out
+}
+
+// secret reads a named secret's file at the moment of use, so that a rotated
+// one needs no restart.
+func (s site) secret(name string) ([]byte, bool) {
+	path, ok := s.cfg.Secrets[name]
+	if !ok {
+		return nil, false
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, false
+	}
+	return []byte(config.NewSecret(data).Reveal()), true
+}
+
+// readSecret reads the file of a secret that is needed at the start.
+func readSecret(what, path string) (config.Secret, error) {
+	if path == "" {
+		return config.Secret{}, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return config.Secret{}, fmt.Errorf("%s: %w", what, err)
+	}
+	secret := config.NewSecret(data)
+	if secret.Empty() {
+		return config.Secret{}, fmt.Errorf("%s: the file %s is empty", what, path)
+	}
+	return secret, nil
+}
+
+// secretFiles are all files that hold secrets, by what they are for.
+func (s site) secretFiles() map[string]string {
+	out := map[string]string{"web.tokensFile": s.cfg.Web.TokensFile}
+	for name, path := range s.cfg.Secrets {
+		out["secrets."+name] = path
+	}
+	for _, e := range s.cfg.Proposer.Endpoints {
+		out["apiKeyFile of endpoint "+e.Name] = e.APIKeyFile
+	}
+	for _, r := range s.cfg.Receivers {
+		if r.Webhook != nil {
+			out["secretFile of receiver "+r.Name] = r.Webhook.SecretFile
+		}
+	}
+	return out
+}
+
+// checkSecrets refuses to start without a secret, and warns of one that
+// everybody on this host can read.
+func (s site) checkSecrets(log *slog.Logger) error {
+	for what, path := range s.secretFiles() {
+		if _, err := readSecret(what, path); err != nil {
+			return err
+		}
+		info, err := os.Stat(path)
+		if err == nil && info.Mode().Perm()&0o004 != 0 {
+			log.Warn("a secret is readable by every user of this host; chmod 600 it", "secret", what, "file", path)
+		}
+	}
+	return nil
+}
+
+// proposer is the configured one.
+func (s site) proposer(inFile *fileRules) (reconcile.Proposer, error) {
+	if s.cfg.Proposer.Provider != "openai" {
+		return inFile, nil
+	}
+	var folder fs.FS = prompts.FS
+	if s.cfg.Prompts != "" {
+		folder = os.DirFS(s.cfg.Prompts)
+	}
+	templates, err := propose.LoadPrompts(folder)
+	if err != nil {
+		return nil, err
+	}
+	o := openai.Options{
+		Reply: openai.Reply(s.cfg.Proposer.Reply), Prompts: templates, PromptTokens: s.cfg.Proposer.PromptTokens,
+	}
+	for _, e := range s.cfg.Proposer.Endpoints {
+		key, err := readSecret("apiKeyFile of endpoint "+e.Name, e.APIKeyFile)
+		if err != nil {
+			return nil, err
+		}
+		o.Endpoints = append(o.Endpoints, openai.Endpoint{
+			Name: e.Name, BaseURL: e.BaseURL, Model: e.Model, Key: openai.Key(key.Reveal()), Timeout: e.Timeout,
+		})
+	}
+	client, err := openai.New(o)
+	if err != nil {
+		return nil, err
+	}
+	return &model{client: client, first: s.cfg.Proposer.Endpoints[0], limits: s.cfg.Proposer.Limits}, nil
+}
+
+// fileRules is the rules proposer, read again with the documents.
+type fileRules struct {
+	site  site
+	rules atomic.Pointer[ruleBook]
+}
+
+// documents loads documents and rules together: they must fit each other, and
+// neither takes effect without the other.
+func (r *fileRules) documents() (spec.Set, error) {
+	set, err := r.site.documents()
+	if err != nil {
+		return spec.Set{}, err
+	}
+	read, err := r.site.rules()
+	if err != nil {
+		return spec.Set{}, err
+	}
+	if err := read.Validate(set); err != nil {
+		return spec.Set{}, err
+	}
+	r.rules.Store(&ruleBook{read})
+	return set, nil
+}

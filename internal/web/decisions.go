@@ -1,0 +1,238 @@
+package web
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/execute"
+	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/propose"
+)
+
+// Decision is one line of a DecisionList: what was judged and what became of
+// it.
+type Decision struct {
+	ID             string             `json:"id"`
+	Time           time.Time          `json:"time"`
+	Service        string             `json:"service"`
+	Episode        string             `json:"episode"`
+	Window         string             `json:"window"`
+	Key            string             `json:"key"`
+	Step           string             `json:"step"`
+	State          string             `json:"state"`
+	Verdict        string             `json:"verdict"`
+	Hold           bool               `json:"hold"`
+	Reasons        []string           `json:"reasons"`
+	Action         string             `json:"action"`
+	Parameters     propose.Parameters `json:"parameters"`
+	Digest         string             `json:"digest"`
+	PolicyRevision string             `json:"policyRevision"`
+	Effect         string             `json:"effect"`
+	Outcome        string             `json:"outcome"`
+	Charge         float64            `json:"charge"`
+}
+
+// Decisions lists what was decided, oldest first.
+func Decisions(v View, f Filter) List[Decision] {
+	var items []Decision
+	for _, id := range v.State.DecisionOrder {
+		d := v.State.Decisions[id]
+		if d != nil && f.service(d.Service) && f.since(d.Time) {
+			items = append(items, decisionOf(d))
+		}
+	}
+	return listOf("DecisionList", items)
+}
+
+func decisionOf(d *ledger.Decision) Decision {
+	return Decision{
+		ID: d.ID, Time: d.Time.UTC(), Service: d.Service, Episode: d.Episode,
+		Window: d.Window, Key: string(d.Key), Step: d.Step, State: string(d.State),
+		Verdict: d.Decision.Verdict.String(), Hold: d.Decision.Hold,
+		Reasons: codes(d.Decision.Reasons),
+		Action:  actionWord(d.Proposal), Parameters: parameters(d.Proposal.Parameters),
+		Digest: d.Decision.Digest, PolicyRevision: d.Decision.Ruling.Revision,
+		Effect:  string(orWord(d.Effect, execute.None)),
+		Outcome: string(orWord(d.Outcome, compare.OutcomeNone)),
+		Charge:  d.Charge,
+	}
+}
+
+// actionWord is the action's name, or what else the proposal said.
+func actionWord(p propose.Proposal) string {
+	if p.Kind == propose.KindAction {
+		return p.Action
+	}
+	return string(p.Kind)
+}
+
+func parameters(p propose.Parameters) propose.Parameters {
+	if p == nil {
+		return propose.Parameters{}
+	}
+	return p
+}
+
+func orWord[T ~string](word, otherwise T) T {
+	if word == "" {
+		return otherwise
+	}
+	return word
+}
+
+// DecisionDetail is one decision with everything that explains it.
+type DecisionDetail struct {
+	Meta
+	Decision
+	// Measured is what the service was when it was judged.
+	Measured  Measured   `json:"measured"`
+	Mode      string     `json:"mode"`
+	Rationale string     `json:"rationale"`
+	Proposer  Proposer   `json:"proposer"`
+	Fault     string     `json:"fault,omitempty"`
+	Details   []Detail   `json:"details"`
+	Rules     []Rule     `json:"rules"`
+	Needs     []Need     `json:"needs"`
+	Cost      float64    `json:"cost"`
+	Receipt   *Receipt   `json:"receipt,omitempty"`
+	Judgement *Judgement `json:"judgement,omitempty"`
+	Ticket    *Approval  `json:"ticket,omitempty"`
+	// InputDigest is the SHA-256 of the bytes that policy saw.
+	InputDigest string `json:"inputDigest"`
+}
+
+// Measured is the assessment that a decision rests on, as recorded.
+type Measured struct {
+	State  string `json:"state"`
+	Reason string `json:"reason"`
+}
+
+// Proposer is who proposed.
+type Proposer struct {
+	Kind     string `json:"kind"`
+	Endpoint string `json:"endpoint,omitempty"`
+	Model    string `json:"model,omitempty"`
+}
+
+// Rule is one policy rule that fired, with its place in the bundle.
+type Rule struct {
+	Set    string `json:"set"`
+	Reason string `json:"reason"`
+	Title  string `json:"title"`
+	Remedy string `json:"remedy"`
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+}
+
+// Need is one group of people that must approve.
+type Need struct {
+	Reason         string   `json:"reason"`
+	Approvers      []string `json:"approvers"`
+	Quorum         int      `json:"quorum"`
+	ExpiresSeconds float64  `json:"expiresSeconds"`
+}
+
+// Receipt is what the actuator answered.
+type Receipt struct {
+	Effect  string     `json:"effect"`
+	Sent    *time.Time `json:"sent"`
+	At      *time.Time `json:"at"`
+	Applied *time.Time `json:"applied"`
+	Detail  string     `json:"detail"`
+	Settled string     `json:"settledBy,omitempty"`
+	Void    string     `json:"voidedFor,omitempty"`
+}
+
+// Judgement is what measurement said of the effect.
+type Judgement struct {
+	Outcome    string     `json:"outcome"`
+	Objective  string     `json:"objective"`
+	Before     float64    `json:"before"`
+	After      float64    `json:"after"`
+	Recovering bool       `json:"recovering"`
+	At         *time.Time `json:"at"`
+	Cost       float64    `json:"cost"`
+}
+
+// DecisionByID explains one decision; ok is false when there is none of that
+// id.
+func DecisionByID(v View, id string) (detail DecisionDetail, ok bool) {
+	d := v.State.Decisions[id]
+	if d == nil {
+		return DecisionDetail{}, false
+	}
+	detail = DecisionDetail{
+		Meta:      Meta{APIVersion: apiVersion, Kind: "Decision"},
+		Decision:  decisionOf(d),
+		Measured:  Measured{State: string(d.State), Reason: string(d.Reason)},
+		Mode:      d.Mode.String(),
+		Rationale: d.Proposal.Rationale, Fault: d.Proposal.Fault,
+		Proposer: proposerOf(d.Proposal.Proposer),
+		Details:  details(d.Decision.Reasons), Rules: Rules(d.Decision.Ruling),
+		Needs: needs(d.Decision.Needs), Cost: d.Decision.Cost,
+		InputDigest: d.Decision.InputDigest,
+	}
+	addEffect(&detail, v.State.Effects[d.Key], id)
+	for _, tid := range slices.Sorted(maps.Keys(v.State.Tickets)) {
+		if t := v.State.Tickets[tid]; t.Decision == id {
+			a := approvalOf(*t)
+			detail.Ticket = &a
+		}
+	}
+	return detail, true
+}
+
+// addEffect joins the claim that this decision made, if it made the one of
+// its key: several decisions of a window share the key.
+func addEffect(d *DecisionDetail, e *ledger.Effect, id string) {
+	if e == nil || e.Claim.Decision != id {
+		return
+	}
+	d.Receipt = &Receipt{
+		Effect: string(orWord(e.Effect, execute.None)), Sent: when(e.SentAt()),
+		At: when(e.Receipt.At), Applied: when(e.AppliedAt), Detail: e.Receipt.Detail,
+		Settled: e.SettledBy, Void: e.VoidedFor,
+	}
+	if j := e.Judgement; j != nil {
+		d.Judgement = &Judgement{
+			Outcome: string(j.Outcome), Objective: j.Objective, Before: j.Before, After: j.After,
+			Recovering: j.Recovering, At: when(e.OutcomeAt), Cost: e.Cost,
+		}
+	}
+}
+
+func proposerOf(p propose.Proposer) Proposer {
+	return Proposer{Kind: p.Kind, Endpoint: p.Endpoint, Model: p.Model}
+}
+
+// Rules lists what fired, strictest set first.
+func Rules(r gate.Ruling) []Rule {
+	out := []Rule{}
+	add := func(set string, rules []gate.Rule) {
+		for _, rule := range rules {
+			out = append(out, Rule{
+				Set: set, Reason: rule.Reason, Title: rule.Title, Remedy: rule.Remedy,
+				File: rule.File, Line: rule.Line,
+			})
+		}
+	}
+	add("deny", r.Deny)
+	add("escalate", r.Escalate)
+	add("approval", r.Approval)
+	add("auto", r.Auto)
+	return out
+}
+
+func needs(ns []gate.Need) []Need {
+	out := make([]Need, 0, len(ns))
+	for _, n := range ns {
+		out = append(out, Need{
+			Reason: n.Reason, Approvers: slices.Clone(n.Approvers), Quorum: n.Quorum,
+			ExpiresSeconds: n.Expires.Seconds(),
+		})
+	}
+	return out
+}

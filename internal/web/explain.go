@@ -1,0 +1,82 @@
+package web
+
+import "slices"
+
+// Explanation is why one service is where it is: what was measured just now,
+// what the next pass would do, what the past says, and what would be needed.
+type Explanation struct {
+	Meta
+	Service Service  `json:"service"`
+	Plan    PlanItem `json:"plan"`
+	Actions []Action `json:"actions"`
+	Budgets []Budget `json:"budgets"`
+	// Decision is the newest one of the service.
+	Decision  *Decision  `json:"decision,omitempty"`
+	Approvals []Approval `json:"approvals"`
+	Pages     []Page     `json:"pages"`
+	Freezes   []Freeze   `json:"freezes"`
+	Needed    []Needed   `json:"needed"`
+}
+
+// Needed is what lifts one reason.
+type Needed struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+// Explain joins a plan with what the ledger knows of the service.
+func Explain(v View, plan PlanItem) Explanation {
+	f := Filter{Service: plan.Service}
+	e := Explanation{
+		Meta: Meta{APIVersion: apiVersion, Kind: "Explanation"}, Plan: plan,
+		Actions: Actions(v, f).Items, Budgets: Budgets(v, f).Items,
+		Approvals: []Approval{}, Pages: []Page{}, Freezes: []Freeze{}, Needed: Needs(plan),
+	}
+	for _, s := range Services(v, f).Items {
+		e.Service = s
+	}
+	if ds := Decisions(v, f).Items; len(ds) > 0 {
+		e.Decision = &ds[len(ds)-1]
+	}
+	for _, a := range Approvals(v, f).Items {
+		if a.State == "open" || a.State == "approved" {
+			e.Approvals = append(e.Approvals, a)
+		}
+	}
+	for _, p := range Pages(v, f).Items {
+		if p.Ended == nil {
+			e.Pages = append(e.Pages, p)
+		}
+	}
+	for _, fr := range Freezes(v, f).Items {
+		if fr.Active {
+			e.Freezes = append(e.Freezes, fr)
+		}
+	}
+	return e
+}
+
+// Needs lists what would lift each reason of a plan, each once: the remedies
+// of the rules that fired, then those of the floors.
+func Needs(plan PlanItem) []Needed {
+	out := []Needed{}
+	add := func(code, text string) {
+		one := Needed{Code: code, Text: text}
+		if text != "" && !slices.Contains(out, one) {
+			out = append(out, one)
+		}
+	}
+	reasons := plan.Details
+	if plan.Decision != nil {
+		for _, r := range plan.Decision.Rules {
+			if r.Set != "auto" {
+				add("policy:"+r.Reason, r.Remedy)
+			}
+		}
+		reasons = append(slices.Clone(plan.Decision.Details), reasons...)
+	}
+	for _, d := range reasons {
+		add(d.Code, Remedy(d.Code))
+	}
+	return out
+}

@@ -1,0 +1,209 @@
+package web
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/escalate"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/propose"
+)
+
+// Approval is one line of an ApprovalList: one question to people.
+type Approval struct {
+	ID         string             `json:"id"`
+	Service    string             `json:"service"`
+	Episode    string             `json:"episode"`
+	Decision   string             `json:"decision"`
+	Key        string             `json:"key"`
+	Action     string             `json:"action"`
+	Parameters propose.Parameters `json:"parameters"`
+	Digest     string             `json:"digest"`
+	Asked      time.Time          `json:"asked"`
+	Expires    time.Time          `json:"expires"`
+	State      string             `json:"state"`
+	Needs      []Need             `json:"needs"`
+	Answers    []Answer           `json:"answers"`
+	Reason     string             `json:"reason"`
+}
+
+// Answer is what one person said.
+type Answer struct {
+	By     string    `json:"by"`
+	Via    string    `json:"via"`
+	Answer string    `json:"answer"`
+	Time   time.Time `json:"time"`
+	Reason string    `json:"reason"`
+}
+
+// The words of an answer.
+const (
+	WordApprove = "approve"
+	WordDeny    = "deny"
+)
+
+// Approvals lists the tickets, oldest first.
+func Approvals(v View, f Filter) List[Approval] {
+	var items []Approval
+	for _, id := range byNumber(slices.Collect(maps.Keys(v.State.Tickets))) {
+		t := v.State.Tickets[id]
+		if f.service(t.Service) && f.since(t.Asked) {
+			items = append(items, approvalOf(*t))
+		}
+	}
+	return listOf("ApprovalList", items)
+}
+
+func approvalOf(t approve.Ticket) Approval {
+	a := Approval{
+		ID: t.ID, Service: t.Service, Episode: t.Episode, Decision: t.Decision, Key: string(t.Key),
+		Action: actionWord(t.Proposal), Parameters: parameters(t.Proposal.Parameters),
+		Digest: t.Digest, Asked: t.Asked.UTC(), Expires: t.Expires.UTC(), State: string(t.State),
+		Needs: needs(t.Needs), Answers: []Answer{}, Reason: t.Reason,
+	}
+	for _, an := range t.Answers {
+		word := WordDeny
+		if an.Approve {
+			word = WordApprove
+		}
+		a.Answers = append(a.Answers, Answer{
+			By: an.By, Via: an.Via, Answer: word, Time: an.At.UTC(), Reason: an.Reason,
+		})
+	}
+	return a
+}
+
+// byNumber sorts ids such as t9 and t10 by their number.
+func byNumber(ids []string) []string {
+	num := func(id string) (int64, bool) {
+		n, err := strconv.ParseInt(strings.TrimLeft(id, "abcdefghijklmnopqrstuvwxyz"), 10, 64)
+		return n, err == nil
+	}
+	slices.SortFunc(ids, func(a, b string) int {
+		x, okX := num(a)
+		y, okY := num(b)
+		if okX && okY && x != y {
+			if x < y {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a, b)
+	})
+	return ids
+}
+
+// Page is one line of a PageList: one thing that people should know.
+type Page struct {
+	ID        string     `json:"id"`
+	Service   string     `json:"service"`
+	Episode   string     `json:"episode"`
+	State     string     `json:"state"`
+	Reason    string     `json:"reason"`
+	Now       string     `json:"now"`
+	Severity  string     `json:"severity"`
+	Summary   string     `json:"summary"`
+	Text      string     `json:"text"`
+	Since     time.Time  `json:"since"`
+	Ended     *time.Time `json:"ended"`
+	EndReason string     `json:"endReason"`
+	AckedBy   string     `json:"ackedBy"`
+	Receivers []Delivery `json:"receivers"`
+}
+
+// Delivery is what one receiver is known to hold of a page.
+type Delivery struct {
+	Receiver  string     `json:"receiver"`
+	Sent      *time.Time `json:"sent"`
+	Ended     bool       `json:"ended"`
+	Failures  int        `json:"failures"`
+	LastError string     `json:"lastError,omitempty"`
+}
+
+// Pages lists the pages, open ones and ended ones, oldest first.
+func Pages(v View, f Filter) List[Page] {
+	var items []Page
+	for _, id := range slices.Sorted(maps.Keys(v.State.Pages)) {
+		p := v.State.Pages[id]
+		if f.service(p.Service) && (p.EndedAt.IsZero() || f.since(p.EndedAt)) {
+			items = append(items, pageOf(*p, v.State.Deliveries[id]))
+		}
+	}
+	slices.SortStableFunc(items, func(a, b Page) int { return a.Since.Compare(b.Since) })
+	return listOf("PageList", items)
+}
+
+func pageOf(p escalate.Page, held map[string]escalate.Delivery) Page {
+	out := Page{
+		ID: p.ID, Service: p.Service, Episode: p.Episode, State: "open", Reason: p.Reason, Now: p.Now,
+		Severity: p.Severity, Summary: p.Summary, Text: p.Text, Since: p.Since.UTC(),
+		Ended: when(p.EndedAt), EndReason: p.EndReason, AckedBy: p.AckedBy, Receivers: []Delivery{},
+	}
+	switch {
+	case !p.EndedAt.IsZero():
+		out.State = "ended"
+	case p.AckedBy != "":
+		out.State = "acked"
+	}
+	for _, name := range p.Receivers {
+		d := held[name]
+		out.Receivers = append(out.Receivers, Delivery{
+			Receiver: name, Sent: when(d.Sent), Ended: d.Ended,
+			Failures: d.Failures, LastError: d.LastError,
+		})
+	}
+	return out
+}
+
+// Freeze is one line of a FreezeList.
+type Freeze struct {
+	ID      string     `json:"id"`
+	Service string     `json:"service"`
+	By      string     `json:"by"`
+	Reason  string     `json:"reason"`
+	At      *time.Time `json:"at"`
+	Until   *time.Time `json:"until"`
+	// Active: it binds now.
+	Active bool `json:"active"`
+	// File: its file is on this host. Recorded: the ledger knows it.
+	File     bool `json:"file"`
+	Recorded bool `json:"recorded"`
+}
+
+// Freezes joins the files of this host with what the ledger knows.
+func Freezes(v View, f Filter) List[Freeze] {
+	all := map[string]Freeze{}
+	for id, fr := range v.State.Freezes {
+		one := freezeOf(fr, v.Now)
+		one.Recorded = true
+		all[id] = one
+	}
+	for _, fr := range v.Files {
+		one := freezeOf(fr, v.Now)
+		one.File = true
+		_, one.Recorded = v.State.Freezes[fr.ID]
+		all[fr.ID] = one
+	}
+	var items []Freeze
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		one := all[id]
+		if !f.service(one.Service) && one.Service != "" {
+			continue
+		}
+		if one.Active || (one.At != nil && f.since(*one.At)) {
+			items = append(items, one)
+		}
+	}
+	return listOf("FreezeList", items)
+}
+
+func freezeOf(fr ledger.Freeze, now time.Time) Freeze {
+	return Freeze{
+		ID: fr.ID, Service: fr.Service, By: fr.By, Reason: fr.Reason, At: when(fr.At),
+		Until: when(fr.Until), Active: fr.Until.IsZero() || now.Before(fr.Until),
+	}
+}
