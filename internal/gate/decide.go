@@ -30,11 +30,14 @@ func Decide(c Case, r Ruling) Decision {
 	fs = append(fs, finalFloors(c, a, d)...)
 	fs = append(fs, rulingFloors(r, d.InputDigest)...)
 	fs = append(fs, actionPassing(c, a)...)
-	fs = append(fs, ceilingFloors(c.Service, a, c.Limits.MaxMode, c.Facts.Ceiling)...)
+	ceilings := ceilingFloors(c.Service, a, c.Limits.MaxMode, c.Facts.Ceiling)
+	fs = append(fs, ceilings...)
 	fs = append(fs, limitFloors(c)...)
 	fs = append(fs, approvalFloors(c, a)...)
-	// Last, because it matters only while everything else would say auto.
-	if lowest(fs) == Auto {
+	// The balance is about acting alone: where documents and config never allow
+	// that, or a person has agreed, it says nothing. A rule that asks for a
+	// person does not hide an empty balance: people see every reason.
+	if lowest(ceilings) == Auto && lowest(fs) >= Approval && c.Facts.ApprovedTicket == "" {
 		fs = append(fs, balanceFloor(c, a, d.Cost)...)
 	}
 	fs, d.Needs = needs(c, r, fs)
