@@ -23,8 +23,11 @@ func (a *app) initCommand() *cobra.Command {
 		Short: "Write a commented setpoint.yaml and a ledger; with an SLO file, a Remediation in observe",
 		Long: `Write a commented setpoint.yaml, an empty rules file and a ledger. With an
 existing SLO file, write a Remediation in mode observe beside it for each of its
-services. Nothing that is there is overwritten.`,
-		Example: `  setpoint init
+services that has none. What the documents name (receivers, approver groups,
+targets, secrets) is entered in setpoint.yaml for you to review; limits.maxMode
+is observe, so nothing is sent until you raise it. Nothing that is there is
+overwritten.`,
+		Example: `  setpoint init                      # documents in slo/, if there are any
   setpoint init slo/checkout.yaml --prometheus http://127.0.0.1:9090`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -45,7 +48,10 @@ services. Nothing that is there is overwritten.`,
 }
 
 // draft is one file to write.
-type draft struct{ path, text string }
+type draft struct {
+	path, text string
+	mode       os.FileMode
+}
 
 func (a *app) init(slo, source string) error {
 	if err := spec.CheckURL(source); err != nil {
@@ -53,14 +59,14 @@ func (a *app) init(slo, source string) error {
 	}
 	file := a.configFile()
 	dir := filepath.Dir(file)
-	drafts, documents, err := remediations(dir, slo)
+	p, err := planInit(dir, slo)
 	if err != nil {
 		return err
 	}
-	drafts = append([]draft{
-		{file, configText(documents, source)},
-		{filepath.Join(dir, "rules.yaml"), rulesText},
-	}, drafts...)
+	drafts := append([]draft{
+		{file, configText(p, source), 0o644},
+		{filepath.Join(dir, "rules.yaml"), rulesText, 0o644},
+	}, p.drafts...)
 	db := filepath.Join(dir, config.Default().Ledger.SQLite.Path)
 	if err := absent(append(slices.Clone(drafts), draft{path: db})); err != nil {
 		return err
@@ -74,14 +80,23 @@ func (a *app) init(slo, source string) error {
 	if err := a.print("created %s\n", db); err != nil {
 		return err
 	}
-	if slo != "" {
-		return a.print("next: `setpoint validate`, `setpoint plan`, then `setpoint run`\n")
+	return a.nextSteps(dir, p)
+}
+
+func (a *app) nextSteps(dir string, p initPlan) error {
+	if p.services == 0 {
+		folder := filepath.Join(dir, "slo")
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return fmt.Errorf("init: %w", err)
+		}
+		return a.print("next: put OpenSLO files into %s, then `setpoint validate` and `setpoint plan`\n", folder)
 	}
-	folder := filepath.Join(dir, "slo")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("init: %w", err)
+	if len(p.allow) > 0 {
+		if err := a.print("review in %s what your documents name: receivers, approvers, executors, secrets\n", a.configFile()); err != nil {
+			return err
+		}
 	}
-	return a.print("next: put OpenSLO files into %s, then `setpoint validate` and `setpoint plan`\n", folder)
+	return a.print("next: `setpoint validate`, `setpoint plan`, then `setpoint run`\n")
 }
 
 func (a *app) writeAll(drafts []draft) error {
@@ -114,7 +129,7 @@ func writeNew(d draft) error {
 	if err := os.MkdirAll(filepath.Dir(d.path), 0o755); err != nil {
 		return fmt.Errorf("init: %w", err)
 	}
-	f, err := os.OpenFile(d.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := os.OpenFile(d.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, d.mode)
 	if err != nil {
 		return fmt.Errorf("init: %w", err)
 	}
@@ -123,42 +138,6 @@ func writeNew(d draft) error {
 		return fmt.Errorf("init: write %s: %w", d.path, err)
 	}
 	return nil
-}
-
-// remediations drafts one for each service of the SLO file, beside it, and
-// says what setpoint.yaml has to name as documents.
-func remediations(dir, slo string) (drafts []draft, documents []string, err error) {
-	if slo == "" {
-		return nil, []string{"slo/"}, nil
-	}
-	set, err := loadDocuments([]string{slo})
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(set.Services) == 0 {
-		return nil, nil, fmt.Errorf("init: %s declares no SLO", slo)
-	}
-	folder := filepath.Dir(slo)
-	for _, svc := range set.Services {
-		if svc.Remediation.Name != "" {
-			return nil, nil, fmt.Errorf("init: %s has a Remediation for %s already", slo, svc.Name)
-		}
-		name := filepath.Join(folder, svc.Name+".remediation.yaml")
-		drafts = append(drafts, draft{name, remediationText(svc.Name)})
-	}
-	within, err := relative(dir, folder)
-	if err != nil {
-		return nil, nil, err
-	}
-	if within != "." {
-		return drafts, []string{within + "/"}, nil
-	}
-	// The folder of setpoint.yaml holds files that are no documents.
-	documents = []string{filepath.Base(slo)}
-	for _, d := range drafts {
-		documents = append(documents, filepath.Base(d.path))
-	}
-	return drafts, documents, nil
 }
 
 // relative is a path as setpoint.yaml in dir has to write it.

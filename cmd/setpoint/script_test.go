@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -40,6 +41,11 @@ func TestScript(t *testing.T) {
 			env.Setenv("PROM", w.prom.URL)
 			env.Setenv("ACTUATOR", w.actuator.URL)
 			env.Setenv("NO_COLOR", "1")
+			root, err := filepath.Abs("../..")
+			if err != nil {
+				return err
+			}
+			env.Setenv("ROOT", root)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -41,16 +41,58 @@ spec:
 `
 
 // configText is the setpoint.yaml of init.
-func configText(documents []string, source string) string {
-	quoted := make([]string, len(documents))
-	for i, d := range documents {
-		quoted[i] = strconv.Quote(d)
-	}
+func configText(p initPlan, source string) string {
 	return strings.NewReplacer(
-		"DOCUMENTS", strings.Join(quoted, ", "),
-		"SOURCE", strconv.Quote(source),
-		"PERSON", strconv.Quote(actor()),
+		"DOCUMENTS", quoted(p.documents), "SOURCE", strconv.Quote(source), "RECEIVERS", receiversSection(p.receivers),
+		"APPROVERS", approversSection(p.groups), "EXECUTORS", executorsSection(p),
 	).Replace(configTemplate)
+}
+
+func quoted(values []string) string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = strconv.Quote(v)
+	}
+	return strings.Join(out, ", ")
+}
+
+func receiversSection(names []string) string {
+	if len(names) == 0 {
+		return `# receivers:                     # who is paged; named in escalation.receivers of a Remediation
+#   - name: oncall
+#     alertmanager: {url: "http://127.0.0.1:9093"}`
+	}
+	text := "receivers:                       # who is paged: your documents name them, say how to reach them"
+	for _, name := range names {
+		text += "\n  - name: " + strconv.Quote(name) + "\n    alertmanager: {url: \"http://127.0.0.1:9093\"}"
+	}
+	return text
+}
+
+func approversSection(groups []string) string {
+	text := "approvers:                       # who may approve"
+	for _, g := range groups {
+		text += "\n  " + strconv.Quote(g) + ": [" + strconv.Quote(actor()) + "]"
+	}
+	return text
+}
+
+func executorsSection(p initPlan) string {
+	if len(p.allow) == 0 {
+		return `# executors:
+#   webhook: {allow: ["http://127.0.0.1:9099/"]}   # where an action may be sent, whatever a document says
+# secrets: {actuator: actuator.key}                # name: file`
+	}
+	text := `executors:                       # where an action may be sent, whatever a document says
+  webhook:                       # taken from your documents: read it before you raise maxMode
+    allow: [` + quoted(p.allow) + "]"
+	if len(p.secrets) > 0 {
+		text += "\n\nsecrets:                         # name: file; the actuator needs the same bytes"
+	}
+	for _, name := range p.secrets {
+		text += "\n  " + strconv.Quote(name) + ": " + strconv.Quote(name+".key")
+	}
+	return text
 }
 
 const configTemplate = `# Setpoint's configuration. Paths are relative to this file; ` + "`setpoint validate`" + `
@@ -78,16 +120,11 @@ limits:
 
 budget: {period: 28d, capacity: 10}   # of all services: what acting alone may cost
 
-# receivers:                     # who is paged; named in escalation.receivers of a Remediation
-#   - name: oncall
-#     alertmanager: {url: "http://127.0.0.1:9093"}
+RECEIVERS
 
-approvers:
-  "@oncall": [PERSON]            # who may approve
+APPROVERS
 
-# executors:
-#   webhook: {allow: ["http://127.0.0.1:9099/"]}   # where an action may be sent, whatever a document says
-# secrets: {actuator: actuator.key}                # name: file
+EXECUTORS
 
 web:
   listen: 127.0.0.1:8321         # metrics, health, JSON

@@ -7,6 +7,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/internal/step"
 )
@@ -51,10 +52,13 @@ func (p *pass) decide(ctx context.Context, claimed *gate.Permit) (gate.Decision,
 	if t := p.past.ticket; t != nil && t.ID == p.step.Ticket {
 		f.ApprovedTicket, f.ApprovedDigest, f.ApprovedNeeds = t.ID, t.Digest, t.Needs
 	}
-	f.Silences = p.r.silences(ctx, p.svc.Name)
+	f.Silences = p.silences(ctx)
 	c := gate.Case{Service: p.svc, Proposal: p.proposal, Key: p.step.Key, Facts: f, Limits: p.r.limits()}
 	p.result.Balance = f.Balance
-
+	if p.proposal.Kind != propose.KindAction {
+		// There is nothing for a policy to look at.
+		return gate.Decide(c, gate.Ruling{}), nil
+	}
 	input, err := gate.BuildInput(c)
 	if err != nil {
 		return gate.Decide(c, gate.Ruling{Fault: "input-invalid: " + err.Error()}), nil
@@ -108,7 +112,11 @@ func (p *pass) recordDecision(ctx context.Context, input []byte) error {
 				return nil, nil
 			}
 		}
-		return []ledger.Draft{{Kind: ledger.KindDecision, Service: p.svc.Name, Body: body, Blobs: [][]byte{input}}}, nil
+		d := ledger.Draft{Kind: ledger.KindDecision, Service: p.svc.Name, Body: body}
+		if input != nil {
+			d.Blobs = [][]byte{input}
+		}
+		return []ledger.Draft{d}, nil
 	})
 	if err != nil {
 		return err

@@ -189,13 +189,22 @@ func (p *pass) pretend() {
 func (p *pass) situation(ctx context.Context) step.Situation {
 	f := p.facts(propose.Item{}, gate.KeyOf(p.svc.Name, p.past.window), "")
 	if p.assessment.Actionable() {
-		f.Silences = p.r.silences(ctx, p.svc.Name)
+		f.Silences = p.silences(ctx)
 	}
 	p.result.Balance = p.tightest()
 	return step.Situation{
 		Service: p.svc, Facts: f, Limits: p.r.limits(), Window: p.past.window, Record: p.past.record,
 		InFlight: p.past.inFlight, Ticket: p.past.ticket,
 	}
+}
+
+// silences are asked for where something could be sent. In the modes below, an
+// Alertmanager that does not answer must not hide what would have been done.
+func (p *pass) silences(ctx context.Context) []gate.Hold {
+	if p.mode() < spec.Approval {
+		return nil
+	}
+	return p.r.silences(ctx, p.svc.Name)
 }
 
 // tightest is the balance of the action that has least left, which people see
