@@ -6,11 +6,27 @@ package prom
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/promslog"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/tsdb"
 )
+
+// What a server has by default.
+const (
+	queryTimeout  = 2 * time.Minute
+	maxSamples    = 50_000_000
+	lookbackDelta = 5 * time.Minute
+)
+
+// retention holds two of the longest windows that slo/ asks for.
+const retention = 62 * 24 * time.Hour
 
 // Options are what an engine is made of.
 type Options struct {
@@ -21,36 +37,98 @@ type Options struct {
 }
 
 // Engine stores and queries. It is safe for concurrent use.
-type Engine struct{}
+type Engine struct {
+	now    func() time.Time
+	db     *tsdb.DB
+	engine *promql.Engine
+
+	// ctx ends with Close, and every running Scrape with it.
+	ctx      context.Context
+	cancel   context.CancelFunc
+	mu       sync.Mutex // guards closed, jobs and every simulated scrape
+	closed   bool
+	scraping sync.WaitGroup
+	jobs     map[string]series
+}
 
 // New opens an engine over an empty storage.
-func New(o Options) (*Engine, error) { panic("lab") }
+func New(o Options) (*Engine, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	opts := tsdb.DefaultOptions()
+	opts.RetentionDuration = retention.Milliseconds()
+	// A storage that nobody opens a second time needs no log to recover from.
+	opts.WALSegmentSize = -1
+	opts.NoLockfile = true
+	db, err := tsdb.Open(o.Dir, promslog.NewNopLogger(), nil, opts, nil)
+	if err != nil {
+		return nil, fmt.Errorf("open the storage in %s: %w", o.Dir, err)
+	}
+	e := &Engine{now: o.Now, db: db, jobs: map[string]series{}}
+	e.engine = promql.NewEngine(promql.EngineOpts{
+		MaxSamples:           maxSamples,
+		Timeout:              queryTimeout,
+		LookbackDelta:        lookbackDelta,
+		EnableAtModifier:     true,
+		EnableNegativeOffset: true,
+		Parser:               parser.NewParser(parser.Options{}),
+	})
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	return e, nil
+}
 
-// Close ends scraping and closes the storage.
-func (e *Engine) Close() error { panic("lab") }
+// Close ends scraping and closes the storage. Calling it again does nothing.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	closed := e.closed
+	e.closed = true
+	e.mu.Unlock()
+	if closed {
+		return nil
+	}
+	e.cancel()
+	e.scraping.Wait()
+	return errors.Join(e.engine.Close(), e.db.Close())
+}
 
 // Handler answers /api/v1/query and /api/v1/query_range, GET and POST, and
 // /-/ready, as Prometheus does.
-func (e *Engine) Handler() http.Handler { panic("lab") }
-
-// Target is one exporter to scrape.
-type Target struct {
-	Job string
-	// URL is of the metrics page.
-	URL string
+func (e *Engine) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for path, ask := range map[string]asker{"/api/v1/query": e.instant, "/api/v1/query_range": e.ranged} {
+		h := e.serve(ask)
+		mux.HandleFunc("GET "+path, h)
+		mux.HandleFunc("POST "+path, h)
+	}
+	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "Prometheus Server is Ready.")
+	})
+	return mux
 }
-
-// Scrape scrapes the targets with Prometheus's own manager until ctx ends.
-func (e *Engine) Scrape(ctx context.Context, targets []Target, interval time.Duration) error {
-	panic("lab")
-}
-
-// Ingest stores what a registry holds at a simulated instant, as one scrape of
-// a job. A nil gatherer is a scrape that failed: the series of the job end
-// there, as the scrape manager ends them.
-func (e *Engine) Ingest(at time.Time, job string, g prometheus.Gatherer) error { panic("lab") }
 
 // Value asks for one number at one instant; ok is false for an empty answer.
 func (e *Engine) Value(ctx context.Context, expr string, at time.Time) (v float64, ok bool, err error) {
-	panic("lab")
+	q, err := e.engine.NewInstantQuery(ctx, e.db, nil, expr, at)
+	if err != nil {
+		return 0, false, fmt.Errorf("query %q: %w", expr, err)
+	}
+	defer q.Close()
+	r := q.Exec(ctx)
+	if r.Err != nil {
+		return 0, false, fmt.Errorf("query %q: %w", expr, r.Err)
+	}
+	switch v := r.Value.(type) {
+	case promql.Scalar:
+		return v.V, true, nil
+	case promql.Vector:
+		if len(v) == 0 {
+			return 0, false, nil
+		}
+		if len(v) == 1 && v[0].H == nil {
+			return v[0].F, true, nil
+		}
+		return 0, false, fmt.Errorf("query %q: %d series instead of one number; sum them", expr, len(v))
+	}
+	return 0, false, fmt.Errorf("query %q: a %s instead of one number", expr, r.Value.Type())
 }

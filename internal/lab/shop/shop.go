@@ -7,12 +7,10 @@ package shop
 
 import (
 	"context"
-	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/setpoint-dev/setpoint/internal/execute/executetest"
 )
 
 // The services.
@@ -57,44 +55,58 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Shop is the three services with their actuator.
-type Shop struct{}
+// Shop is the three services with their actuator. It is safe for concurrent
+// use.
+type Shop struct {
+	core      *core
+	actuators []*actuator
+
+	// ctx ends with Close, and every running Serve with it.
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
 
 // New returns a healthy shop.
-func New(o Options) (*Shop, error) { panic("lab") }
+func New(o Options) (*Shop, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Shop{core: newCore(o.Seed)}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if err := s.openActuators(o); err != nil {
+		s.cancel()
+		return nil, err
+	}
+	return s, nil
+}
 
-// Close closes the journals.
-func (s *Shop) Close() error { panic("lab") }
+// Close ends what Serve started and closes the journals.
+func (s *Shop) Close() error {
+	s.cancel()
+	s.running.Wait()
+	return s.closeActuators()
+}
 
 // Inject breaks something from now on.
-func (s *Shop) Inject(f Fault) { panic("lab") }
+func (s *Shop) Inject(f Fault) { s.core.inject(f) }
 
-// Tick lets simulated time pass: traffic, queue, workers, counters.
-func (s *Shop) Tick(d time.Duration) { panic("lab") }
+// Tick lets simulated time pass: traffic, queue, workers, counters. It is not
+// for a shop that Serve runs.
+func (s *Shop) Tick(d time.Duration) { s.core.tick(d) }
 
 // Gatherer is the metrics of one service, or nil while its exporter is dead.
-func (s *Shop) Gatherer(service string) prometheus.Gatherer { panic("lab") }
-
-// Actuator receives webhook.post as CONTRACTS has it, at the paths of slo/:
-// /checkout/release, /checkout/scale, /fulfilment/workers, /catalog/restart.
-// It does not deduplicate, so that a second send shows as a double effect.
-func (s *Shop) Actuator() http.Handler { panic("lab") }
-
-// Journal is what the actuator did, in order of time: the oracle.
-func (s *Shop) Journal() []executetest.Record { panic("lab") }
+func (s *Shop) Gatherer(service string) prometheus.Gatherer {
+	if s.core.dead(service) {
+		return nil
+	}
+	r, ok := s.core.registries[service]
+	if !ok {
+		return nil
+	}
+	return r
+}
 
 // Harm counts failures of service that an action itself caused: requests that
 // failed because something healthy was restarted.
-func (s *Shop) Harm() int { panic("lab") }
-
-// Live is a shop in real time.
-type Live struct {
-	// Metrics are the exporters' URLs by service.
-	Metrics map[string]string
-	// ActuatorURL is the base URL of the actuator, without a slash at the end.
-	ActuatorURL string
-}
-
-// Serve runs the services, their load, exporters and actuator on loopback
-// until ctx ends.
-func (s *Shop) Serve(ctx context.Context) (Live, error) { panic("lab") }
+func (s *Shop) Harm() int { return s.core.harmed() }
