@@ -76,6 +76,11 @@ func (b *book) append(ctx context.Context, plan func(s *ledger.State) ([]ledger.
 	if b.store == nil {
 		return nil, errors.New("there is no ledger to write to")
 	}
+	// Most passes change nothing: they need no transaction to learn it. What a
+	// newer entry would change is seen by the next pass.
+	if drafts, err := plan(b.state); err == nil && len(drafts) == 0 {
+		return nil, nil
+	}
 	var planErr error
 	entries, err := b.store.Append(ctx, b.state.Head, ledger.PlanFrom(b.state, func(s *ledger.State) ([]ledger.Draft, error) {
 		drafts, err := plan(s)

@@ -87,7 +87,7 @@ func (p *pass) measure(ctx context.Context) {
 // fold reads the ledger, and appends the change of state that this pass saw.
 // A pass that changes nothing appends nothing.
 func (p *pass) fold(ctx context.Context) error {
-	if err := p.r.book.catchUp(ctx); err != nil {
+	if err := p.knowPast(ctx); err != nil {
 		return err
 	}
 	if !p.dry {
@@ -99,6 +99,15 @@ func (p *pass) fold(ctx context.Context) error {
 	}
 	p.look()
 	return nil
+}
+
+// knowPast reads what was appended since. A sweep has just read it for all;
+// what others append meanwhile is found by the conditions of each append.
+func (p *pass) knowPast(ctx context.Context) error {
+	if p.fleet.measured != nil && !p.dry {
+		return p.r.book.broken()
+	}
+	return p.r.book.catchUp(ctx)
 }
 
 // stateDrafts is the entry of a changed state, and the one that ends an

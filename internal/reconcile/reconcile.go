@@ -54,7 +54,11 @@ func (p *pass) run(ctx context.Context) Result {
 func (p *pass) compare(ctx context.Context) {
 	_, end := p.span(ctx, "compare")
 	defer end()
-	p.assessment = compare.Assess(p.svc, p.measured, p.r.compareLimits(), p.now)
+	if a, assessed := p.fleet.assessments[p.svc.Name]; assessed && p.fleet.measured != nil {
+		p.assessment = a // with the whole fleet, whose dependencies it may be
+	} else {
+		p.assessment = compare.Assess(p.svc, p.measured, p.r.compareLimits(), p.now)
+	}
 	p.result.Assessment = p.assessment
 	p.r.reads.note(p.assessment)
 	p.r.tel.assessed(p.svc, p.assessment)

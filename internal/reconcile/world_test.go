@@ -28,7 +28,7 @@ import (
 // world is one service in simulated time: what it really does, an actuator
 // with its own journal, people with a pager, and the loop over a real ledger.
 type world struct {
-	t    *testing.T
+	t    testing.TB
 	now  time.Time
 	path string
 	set  spec.Set
@@ -121,6 +121,16 @@ func (f *freezer) freeze(z ledger.Freeze) {
 	f.files[z.ID] = z
 }
 
+// logTo is a test's log as a writer; a benchmark has none.
+type logTo struct{ t testing.TB }
+
+func (l logTo) Write(p []byte) (int, error) {
+	if t, ok := l.t.(*testing.T); ok {
+		return t.Output().Write(p)
+	}
+	return len(p), nil
+}
+
 // scripted is a proposer made of a function.
 type scripted struct{ w *world }
 
@@ -140,7 +150,7 @@ func (p ruled) Revision() string                                     { return "t
 
 const step30 = 30 * time.Second
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{
 		t:          t, // Later than the entry of ledger init, which bears the real time.
@@ -225,7 +235,7 @@ func (w *world) start() {
 		Config: w.cfg, Documents: w.documents, Measurer: w,
 		Proposer: scripted{w}, Policy: ruled{w}, Executors: map[string]execute.Executor{"webhook": hook},
 		Receivers: []escalate.Receiver{w.pager}, Store: w.store, Freezes: w.freezer, Now: w.clock,
-		Logger: slog.New(slog.NewTextHandler(w.t.Output(), nil)),
+		Logger: slog.New(slog.NewTextHandler(logTo{w.t}, nil)),
 	})
 	if err != nil {
 		w.t.Fatal(err)
