@@ -31,10 +31,23 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	// cut short would read as unknown, and a send as in doubt.
 	work := context.WithoutCancel(ctx)
 	for !r.stopping.Load() {
-		r.Sweep(work)
+		r.guard("sweep", func() { r.Sweep(work) })
 		r.wait(ctx, work)
 	}
 	return nil
+}
+
+// guard keeps the loop alive through a fault of one part of it. A fault that
+// stays shows in the age of the last completed sweep, on which an alert rule
+// outside pages.
+func (r *Reconciler) guard(what string, f func()) (done bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			r.log.Error("panic in the loop", "in", what, "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	f()
+	return true
 }
 
 // wait makes early passes until the next sweep is due or ctx ends.
@@ -48,7 +61,7 @@ func (r *Reconciler) wait(ctx, work context.Context) {
 		case <-timer.C:
 			return
 		case service := <-r.wake:
-			r.early(work, service)
+			r.guard("early pass", func() { r.early(work, service) })
 		}
 	}
 }
@@ -95,7 +108,9 @@ func (r *Reconciler) Sweep(ctx context.Context) []Result {
 		})
 	}
 	_ = g.Wait() // one returns no error: each result carries its own
-	r.notices(ctx, f, r.o.Now())
+	if !r.guard("notices", func() { r.notices(ctx, f, r.o.Now()) }) {
+		return results // not a completed sweep: nobody may have been told
+	}
 	r.mu.Lock()
 	r.swept = now
 	r.mu.Unlock()
@@ -110,7 +125,7 @@ func (r *Reconciler) look(ctx context.Context, set spec.Set, now time.Time) *fle
 	defer span.End()
 	var qs []measure.Query
 	for _, svc := range set.Services {
-		qs = append(qs, measure.Pass(svc, now)...)
+		r.guard("planning "+svc.Name, func() { qs = append(qs, measure.Pass(svc, now)...) })
 	}
 	f := &fleet{
 		set: set, assessments: map[string]compare.Assessment{},
@@ -118,7 +133,11 @@ func (r *Reconciler) look(ctx context.Context, set spec.Set, now time.Time) *fle
 		clocksApart: clocksApart(r.o.Now(), r.o.Measurer.Clocks(ctx)),
 	}
 	for _, svc := range set.Services {
-		f.assessments[svc.Name] = compare.Assess(svc, f.measured, r.compareLimits(), now)
+		// A service that cannot be assessed is unknown, and takes no other along.
+		f.assessments[svc.Name] = compare.Assessment{Service: svc.Name, At: now, State: compare.Unknown, Reason: measure.NotMeasured}
+		r.guard("assessing "+svc.Name, func() {
+			f.assessments[svc.Name] = compare.Assess(svc, f.measured, r.compareLimits(), now)
+		})
 	}
 	r.mu.Lock()
 	r.assessed, r.apart = f.assessments, f.clocksApart
