@@ -50,8 +50,6 @@ type many struct {
 // an empty list and never null.
 func encode(v parser.Value) any {
 	switch v := v.(type) {
-	case promql.Scalar:
-		return point{v.T, v.V}
 	case promql.Vector:
 		out := make([]one, len(v))
 		for i, s := range v {

@@ -1,19 +1,21 @@
 package prom
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
-
-	dto "github.com/prometheus/client_model/go"
 )
 
 // series are those that the last scrape of a job held, by their labels as
@@ -44,11 +46,10 @@ func (e *Engine) Ingest(at time.Time, job string, g prometheus.Gatherer) error {
 		up      float64
 	)
 	if g != nil {
-		families, err := g.Gather()
-		if err != nil {
-			failed = fmt.Errorf("gather %s: %w", job, err)
+		if samples, failed = page(g, job); failed != nil {
+			failed = fmt.Errorf("gather %s: %w", job, failed)
 		} else {
-			samples, up = flatten(families, job), 1
+			up = 1
 		}
 	}
 	app := e.db.AppenderV2(context.Background())
@@ -98,73 +99,47 @@ func add(app storage.AppenderV2, ls labels.Labels, t int64, v float64) error {
 	return nil
 }
 
-// flatten gives the lines of a metrics page with the label that the server
-// adds.
-func flatten(families []*dto.MetricFamily, job string) []sample {
-	var out []sample
+// page reads what a gatherer gives in the way of a scrape: as the text of a
+// metrics page, with the server's own label on each line.
+func page(g prometheus.Gatherer, job string) ([]sample, error) {
+	families, err := g.Gather()
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
 	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			l := line{m: m, name: f.GetName(), job: job}
-			switch f.GetType() {
-			case dto.MetricType_COUNTER:
-				l.add("", m.GetCounter().GetValue())
-			case dto.MetricType_GAUGE:
-				l.add("", m.GetGauge().GetValue())
-			case dto.MetricType_HISTOGRAM, dto.MetricType_GAUGE_HISTOGRAM:
-				l.histogram(m.GetHistogram())
-			case dto.MetricType_SUMMARY:
-				l.summary(m.GetSummary())
-			default:
-				l.add("", m.GetUntyped().GetValue())
-			}
-			out = append(out, l.out...)
+		if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
+			return nil, err
 		}
 	}
-	return out
-}
-
-// line collects the lines of one metric.
-type line struct {
-	m    *dto.Metric
-	name string
-	job  string
-	out  []sample
-}
-
-func (l *line) add(suffix string, v float64, extra ...string) {
-	b := labels.NewBuilder(labels.EmptyLabels())
-	for _, p := range l.m.GetLabel() {
-		name := p.GetName()
-		// The server's own label wins, and the exporter's is kept beside it.
-		if name == model.JobLabel {
-			name = model.ExportedLabelPrefix + name
+	p := textparse.NewPromParser(text.Bytes(), labels.NewSymbolTable(), false)
+	var out []sample
+	for {
+		switch entry, err := p.Next(); {
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case err != nil:
+			return nil, err
+		case entry != textparse.EntrySeries:
+			continue
 		}
-		b.Set(name, p.GetValue())
+		var s sample
+		p.Labels(&s.labels)
+		var t *int64
+		if _, t, s.v = p.Series(); t != nil {
+			s.t = *t
+		}
+		s.labels = label(s.labels, job)
+		out = append(out, s)
 	}
-	b.Set(model.MetricNameLabel, l.name+suffix).Set(model.JobLabel, l.job)
-	for i := 0; i+1 < len(extra); i += 2 {
-		b.Set(extra[i], extra[i+1])
-	}
-	l.out = append(l.out, sample{labels: b.Labels(), v: v, t: l.m.GetTimestampMs()})
 }
 
-func (l *line) histogram(h *dto.Histogram) {
-	infinite := false
-	for _, b := range h.GetBucket() {
-		infinite = infinite || math.IsInf(b.GetUpperBound(), 1)
-		l.add("_bucket", float64(b.GetCumulativeCount()), model.BucketLabel, labels.FormatOpenMetricsFloat(b.GetUpperBound()))
+// label adds the server's own label. It wins over the exporter's, which is kept
+// beside it.
+func label(ls labels.Labels, job string) labels.Labels {
+	b := labels.NewBuilder(ls)
+	if theirs := ls.Get(model.JobLabel); theirs != "" {
+		b.Set(model.ExportedLabelPrefix+model.JobLabel, theirs)
 	}
-	if !infinite {
-		l.add("_bucket", float64(h.GetSampleCount()), model.BucketLabel, "+Inf")
-	}
-	l.add("_sum", h.GetSampleSum())
-	l.add("_count", float64(h.GetSampleCount()))
-}
-
-func (l *line) summary(s *dto.Summary) {
-	for _, q := range s.GetQuantile() {
-		l.add("", q.GetValue(), model.QuantileLabel, labels.FormatOpenMetricsFloat(q.GetQuantile()))
-	}
-	l.add("_sum", s.GetSampleSum())
-	l.add("_count", float64(s.GetSampleCount()))
+	return b.Set(model.JobLabel, job).Labels()
 }
