@@ -130,7 +130,9 @@ func TestOnlyThePrompt(t *testing.T) {
 		status, body := post(t, url+"/v1/chat/completions", body(t, map[string]any{
 			"model": model.Name, "messages": []any{map[string]any{"role": "system", "content": system}, map[string]any{"role": "user", "content": user}},
 		}))
-		var c struct{ Choices []struct{ Message struct{ Content string } } }
+		var c struct {
+			Choices []struct{ Message struct{ Content string } }
+		}
 		if err := json.Unmarshal([]byte(body), &c); err != nil || status != http.StatusOK || len(c.Choices) != 1 {
 			t.Fatalf("HTTP %d %s (%v)", status, body, err)
 		}
