@@ -1,0 +1,175 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/config"
+	"github.com/setpoint-dev/setpoint/internal/execute/executetest"
+	"github.com/setpoint-dev/setpoint/internal/lab/demo"
+	"github.com/setpoint-dev/setpoint/internal/lab/model"
+	"github.com/setpoint-dev/setpoint/internal/lab/pager"
+	"github.com/setpoint-dev/setpoint/internal/propose/rules"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+)
+
+func fakemodelCommand() *cobra.Command {
+	var listen, file string
+	cmd := &cobra.Command{
+		Use:   "fakemodel",
+		Short: "An OpenAI-compatible endpoint whose brain is a rules file, not a language model",
+		Long: `Answer POST /v1/chat/completions and GET /v1/models. What it proposes comes from
+a rules file and the evidence in the prompt; it is no language model, and its
+model name says so. The first line of standard output is its URL.`,
+		Example: `  setpoint-lab fakemodel --rules evals/rules.yaml --listen 127.0.0.1:8000
+  # setpoint.yaml: proposer: {provider: openai, endpoints: [{name: main, baseURL: "http://127.0.0.1:8000/v1", model: ` + model.Name + `}]}`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				root, err := demo.FindRoot(".")
+				if err != nil {
+					return fmt.Errorf("--rules names no file: %w", err)
+				}
+				file = filepath.Join(root, "evals", "rules.yaml")
+			}
+			data, err := os.ReadFile(file)
+			if err != nil {
+				return fmt.Errorf("--rules: %w", err)
+			}
+			book, err := rules.Load(spec.File{Name: file, Data: data})
+			if err != nil {
+				return err
+			}
+			return serve(cmd, listen, model.Handler(book))
+		},
+	}
+	listenFlag(cmd, &listen)
+	cmd.Flags().StringVar(&file, "rules", "", "the rules file (default: evals/rules.yaml of the repository)")
+	return cmd
+}
+
+func fakepagerCommand() *cobra.Command {
+	var listen string
+	cmd := &cobra.Command{
+		Use:   "fakepager",
+		Short: "A receiver of pages that writes down what people would see",
+		Long: `Take pages as Alertmanager's webhook JSON (POST /page) and by the part of
+Alertmanager's API v2 that Setpoint uses (/api/v2/alerts, /api/v2/silences).
+GET /pages gives what people would have seen. The first line of standard output
+is its URL.`,
+		Example: `  setpoint-lab fakepager --listen 127.0.0.1:9999
+  # setpoint.yaml: receivers: [{name: oncall, webhook: {url: "http://127.0.0.1:9999/page"}}]
+  #            or: receivers: [{name: oncall, alertmanager: {url: "http://127.0.0.1:9999"}}]
+  curl -s http://127.0.0.1:9999/pages`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return serve(cmd, listen, pagerHandler(pager.New(time.Now)))
+		},
+	}
+	listenFlag(cmd, &listen)
+	return cmd
+}
+
+// pagerHandler is the pager with a page that shows what it holds.
+func pagerHandler(p *pager.Pager) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", p.Handler())
+	mux.HandleFunc("GET /pages", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		_ = enc.Encode(map[string]any{"items": p.Pages()}) // The client is gone; nothing is lost.
+	})
+	return mux
+}
+
+// effectd is how an actuator is to be.
+type effectd struct {
+	listen, journal, secretFile, state, mode string
+	dedup                                    bool
+}
+
+// modes are the ways in which an actuator can treat requests.
+var modes = []executetest.Mode{
+	executetest.ModeOK, executetest.ModeNoOp, executetest.ModeFailed, executetest.ModeNotNow, executetest.Mode202,
+	executetest.Mode409, executetest.Mode500, executetest.ModeRedirect, executetest.ModeDropReply,
+	executetest.ModeDropRequest, executetest.ModeResetBody, executetest.ModeHang, executetest.ModeLie,
+}
+
+func effectdCommand() *cobra.Command {
+	var e effectd
+	names := make([]string, len(modes))
+	for i, m := range modes {
+		names[i] = string(m)
+	}
+	cmd := &cobra.Command{
+		Use:   "effectd",
+		Short: "An actuator for webhook.post that journals every request, and can misbehave",
+		Long: `Take webhook.post on any path and answer GET ?key= with what became of it. Every
+request that tried to act is a line of the journal, synced before it is
+answered, so that a second effect under one key shows. The first line of
+standard output is its URL.
+
+--mode is how requests are treated: ` + strings.Join(names, ", ") + `.`,
+		Example: `  setpoint-lab effectd --listen 127.0.0.1:9901 --journal journal.jsonl --secret-file actuator.key
+  setpoint-lab effectd --journal journal.jsonl --state '{"replicas": 3}' --mode drop-reply
+  # setpoint.yaml: executors: {webhook: {allow: ["http://127.0.0.1:9901/"]}}`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return e.run(cmd) },
+	}
+	listenFlag(cmd, &e.listen)
+	cmd.Flags().StringVar(&e.journal, "journal", "", "append-only file of JSON lines (required)")
+	cmd.Flags().StringVar(&e.secretFile, "secret-file", "", "refuse requests that are not signed with this secret")
+	cmd.Flags().StringVar(&e.state, "state", "{}", "the target's state at the start, a JSON object")
+	cmd.Flags().StringVar(&e.mode, "mode", string(executetest.ModeOK), "how requests are treated")
+	cmd.Flags().BoolVar(&e.dedup, "dedup", false, "answer 409 to a key that was seen, and do nothing again")
+	return cmd
+}
+
+func (e effectd) run(cmd *cobra.Command) (err error) {
+	if e.journal == "" {
+		return usageError(cmd, "--journal is required: it is what tells one effect from two")
+	}
+	o := executetest.ActuatorOptions{Journal: e.journal, Dedup: e.dedup, Now: time.Now}
+	if err := json.Unmarshal([]byte(e.state), &o.State); err != nil {
+		return usageError(cmd, "--state: want a JSON object such as {\"replicas\": 3}: %v", err)
+	}
+	mode := executetest.Mode(e.mode)
+	if !known(mode) {
+		return usageError(cmd, "--mode: unknown word %q", e.mode)
+	}
+	if e.secretFile != "" {
+		data, err := os.ReadFile(e.secretFile)
+		if err != nil {
+			return fmt.Errorf("--secret-file: %w", err)
+		}
+		o.Secret = []byte(config.NewSecret(data).Reveal())
+		if len(o.Secret) == 0 {
+			return fmt.Errorf("--secret-file: %s is empty", e.secretFile)
+		}
+	}
+	actuator, err := executetest.NewActuator(o)
+	if err != nil {
+		return fmt.Errorf("--journal: %w", err)
+	}
+	defer func() { err = errors.Join(err, actuator.Close()) }()
+	actuator.SetMode(mode)
+	return serve(cmd, e.listen, actuator)
+}
+
+func known(m executetest.Mode) bool {
+	for _, k := range modes {
+		if m == k {
+			return true
+		}
+	}
+	return false
+}
