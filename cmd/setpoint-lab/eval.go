@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/lab/scenario"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+)
+
+// newEvalCommand is the evals: scenarios in simulated time, scored by oracles.
+func newEvalCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:           "eval",
+		Short:         "Play scenarios in simulated time and score them by what was measured",
+		Args:          evalArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	cmd.AddCommand(newEvalRunCommand())
+	return cmd
+}
+
+func evalArgs(_ *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case args[0] == "compare":
+		return errors.New("eval compare: not in this version; compare the output of two eval run -o json")
+	}
+	return fmt.Errorf("eval: unknown command %q; see setpoint-lab eval --help", args[0])
+}
+
+// evalFlags are those of eval run.
+type evalFlags struct {
+	suite    string
+	proposer string
+	seeds    int
+	output   string
+}
+
+func newEvalRunCommand() *cobra.Command {
+	var f evalFlags
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Play a suite of scenarios with the proposers rules, noop and restart-always",
+		Long: `Play each scenario of a suite in simulated time, through the real reconcile
+loop, ledger, policies, PromQL engine and webhooks, and print one line for each
+run. Every figure is measured, and none is a proposer's or the agent's own word:
+recovered and held by the engine, harm by the shop, actions and double effects
+by the actuator's journal, acts on unknown by the ledger, pages by the pager.
+
+  rules           proposes from the scenario's rules file
+  noop            proposes nothing: what happens when nobody does anything
+  restart-always  restarts whatever is broken, without looking
+
+All three are scripts. None is a language model, no figure here says anything
+about the quality of one, and the proposer openai is not in this version.
+
+Exit code 1: the rules do not reach what a scenario says is right, or any
+proposer brought about a double effect or an act on an unknown state.`,
+		Example: `  setpoint-lab eval run
+  setpoint-lab eval run --suite evals/bad-release.yaml --proposer rules --seeds 5
+  setpoint-lab eval run -o json > report.json`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().StringVar(&f.suite, "suite", "evals", "a scenario's file, or a folder of them")
+	cmd.Flags().StringVar(&f.proposer, "proposer", "", "rules, noop or restart-always (default all three)")
+	cmd.Flags().IntVar(&f.seeds, "seeds", 1, "how many seeds to play, counted up from the scenario's own")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table or json")
+	return cmd
+}
+
+// proposers are those that the flag names.
+func (f evalFlags) proposers() ([]string, error) {
+	if f.proposer == "" {
+		return scenario.Proposers(), nil
+	}
+	return []string{f.proposer}, scenario.CheckProposer(f.proposer)
+}
+
+// check refuses what this version does not do, before anything is played.
+func (f evalFlags) check() error {
+	switch f.output {
+	case "table", "json":
+	case "junit", "html":
+		return fmt.Errorf("-o %s: not in this version; it has table and json", f.output)
+	default:
+		return fmt.Errorf("-o %s: unknown output, want table or json", f.output)
+	}
+	if f.seeds < 1 {
+		return fmt.Errorf("--seeds %d: want at least 1", f.seeds)
+	}
+	return nil
+}
+
+func (f evalFlags) run(ctx context.Context, out, progress io.Writer) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	proposers, err := f.proposers()
+	if err != nil {
+		return err
+	}
+	scenarios, err := scenario.Load(f.suite)
+	if err != nil {
+		return err
+	}
+	began, done, all := time.Now(), 0, len(scenarios)*len(proposers)*f.seeds
+	scores, err := scenario.Suite{
+		Scenarios: scenarios, Proposers: proposers, Seeds: f.seeds,
+		Done: func(s scenario.Score) {
+			done++
+			fmt.Fprintf(progress, "%d of %d: %s with %s, seed %d\n", done, all, s.Scenario, s.Proposer, s.Seed)
+		},
+	}.Play(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(progress, "%d runs in %s\n", len(scores), time.Since(began).Round(100*time.Millisecond))
+	if err := f.print(out, scores); err != nil {
+		return err
+	}
+	return verdict(scores)
+}
+
+func (f evalFlags) print(out io.Writer, scores []scenario.Score) error {
+	if f.output == "table" {
+		printScores(out, scores)
+		return nil
+	}
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(map[string]any{"apiVersion": spec.Group, "kind": "EvalList", "items": scores})
+}
+
+// verdict is what the exit code says: the rules are held to what is right, and
+// everybody to what must never happen.
+func verdict(scores []scenario.Score) error {
+	var bad []string
+	for _, s := range scores {
+		wrong := s.Unsafe()
+		if s.Proposer == scenario.Rules {
+			wrong = s.Wrong
+		}
+		for _, w := range wrong {
+			bad = append(bad, fmt.Sprintf("%s with %s, seed %d: %s", s.Scenario, s.Proposer, s.Seed, w))
+		}
+	}
+	if len(bad) > 0 {
+		return errors.New("not right:\n  " + strings.Join(bad, "\n  "))
+	}
+	return nil
+}
+
+func printScores(out io.Writer, scores []scenario.Score) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SCENARIO\tPROPOSER\tSEED\tRECOVERED\tHELD\tHARM\tACTIONS\tDOUBLE EFFECTS\tACTED ON UNKNOWN\tPAGED")
+	for _, s := range scores {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%s\t%d\t%d\t%s\n", s.Scenario, s.Proposer, s.Seed,
+			recovered(s), yes(s.Held), s.Harm, actionsText(s), s.DoubleEffects, s.ActsOnUnknown, pagesText(s))
+	}
+	w.Flush()
+}
+
+func recovered(s scenario.Score) string {
+	switch {
+	case s.Recovered:
+		return "after " + seconds(s.RecoveredAfterSeconds)
+	case s.State == compare.Unknown:
+		return "unknown"
+	case !s.Missed:
+		return "not missed"
+	}
+	return "no"
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// actionsText lists them in order; a person's yes is marked, since that is what
+// an action costs beside its harm.
+func actionsText(s scenario.Score) string {
+	var out []string
+	for _, a := range s.Actions {
+		text := a.Action
+		if a.ApprovedBy != "" {
+			text += " (approved)"
+		}
+		out = append(out, text)
+	}
+	return orDash(out)
+}
+
+func pagesText(s scenario.Score) string {
+	var out []string
+	for _, p := range s.Pages {
+		out = append(out, p.Reason+" after "+seconds(p.AfterSeconds))
+	}
+	return orDash(out)
+}
+
+func orDash(parts []string) string {
+	if len(parts) == 0 {
+		return "-"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func seconds(s float64) string {
+	return spec.FormatDuration(time.Duration(s * float64(time.Second)).Round(time.Second))
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/lab/scenario"
+)
+
+// runEval is the command as main runs it.
+func runEval(t *testing.T, args ...string) (out, progress string, err error) {
+	t.Helper()
+	var o, p bytes.Buffer
+	cmd := newEvalCommand()
+	cmd.SetArgs(args)
+	cmd.SetOut(&o)
+	cmd.SetErr(&p)
+	err = cmd.ExecuteContext(t.Context())
+	return o.String(), p.String(), err
+}
+
+func TestEvalRefusesByName(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		args   []string
+		want   string
+	}{
+		"openai":   {"a model's proposer is no script, and nothing may be reported in its name", []string{"run", "--proposer", "openai"}, "proposer openai: not in this version; it has noop, restart-always, rules"},
+		"hostile":  {"named by the contract, not built", []string{"run", "--proposer", "hostile"}, "not in this version"},
+		"typing":   {"a word that nobody planned", []string{"run", "--proposer", "rulez"}, `unknown proposer "rulez", want one of noop, restart-always, rules`},
+		"junit":    {"named by the contract, not built", []string{"run", "-o", "junit"}, "-o junit: not in this version; it has table and json"},
+		"html":     {"named by the contract, not built", []string{"run", "-o", "html"}, "-o html: not in this version; it has table and json"},
+		"output":   {"a word that nobody planned", []string{"run", "-o", "xml"}, "unknown output"},
+		"seeds":    {"no run proves nothing", []string{"run", "--seeds", "0"}, "want at least 1"},
+		"compare":  {"named by the contract, not built", []string{"compare", "a.json", "b.json"}, "eval compare: not in this version"},
+		"no suite": {"a suite that is not there", []string{"run", "--suite", "nowhere"}, "--suite"},
+		"unknown":  {"a subcommand that is not there", []string{"rum"}, `unknown command "rum"`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			out, _, err := runEval(t, tc.args...)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want it to say %q: %s", err, tc.want, tc.reason)
+			}
+			if out != "" {
+				t.Errorf("standard output %q, want nothing beside an error", out)
+			}
+		})
+	}
+}
+
+func TestEvalHelpSaysWhatItIsNot(t *testing.T) {
+	out, _, err := runEval(t, "run", "--help")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"None is a language model", "no figure here says anything\nabout the quality of one", "Exit code 1"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the help does not say %q:\n%s", want, out)
+		}
+	}
+}
+
+// The shortest scenario, in both outputs.
+func TestEvalRunPrintsWhatWasMeasured(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays 90 simulated minutes twice")
+	}
+	args := []string{"run", "--suite", "../../evals/dead-exporter.yaml", "--proposer", "rules"}
+	table, progress, err := runEval(t, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(table), "\n")
+	if len(lines) != 2 || !strings.HasPrefix(lines[0], "SCENARIO") {
+		t.Fatalf("table:\n%s\nwant a head and one line", table)
+	}
+	got := strings.Fields(lines[1])
+	want := []string{"dead-exporter", "rules", "1", "unknown", "no", "0", "-", "0", "0", "blind", "after"}
+	if len(got) != 12 || strings.Join(got[:11], " ") != strings.Join(want, " ") {
+		t.Errorf("line %q, want %q and a time", got, want)
+	}
+	if !strings.Contains(progress, "1 of 1: dead-exporter with rules, seed 1") {
+		t.Errorf("progress on standard error is %q", progress)
+	}
+
+	text, _, err := runEval(t, append(args, "-o", "json")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list struct {
+		APIVersion, Kind string
+		Items            []scenario.Score
+	}
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		t.Fatalf("standard output is no JSON: %v\n%s", err, text)
+	}
+	if list.Kind != "EvalList" || list.APIVersion != "setpoint.dev/v1alpha1" || len(list.Items) != 1 {
+		t.Fatalf("got %+v, want an EvalList of one", list)
+	}
+	blind := list.Items[0].Pages[0]
+	if after := time.Duration(blind.AfterSeconds) * time.Second; after < 10*time.Minute || after > 20*time.Minute {
+		t.Errorf("blind after %s, want unknownFor (10m) and the minutes until the samples are too old", after)
+	}
+}
+
+func TestVerdictHoldsEverybodyToWhatMustNeverHappen(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		score  scenario.Score
+		want   string
+	}{
+		"right":                {"nothing is wrong", scenario.Score{Proposer: scenario.Rules}, ""},
+		"rules wrong":          {"the rules are what a person wrote for this", scenario.Score{Proposer: scenario.Rules, Wrong: []string{"did not recover"}}, "did not recover"},
+		"noop wrong":           {"nobody expects a script without a brain to be right", scenario.Score{Proposer: scenario.Noop, Wrong: []string{"did not recover"}}, ""},
+		"noop, double effect":  {"the promise binds whoever proposes", scenario.Score{Proposer: scenario.Noop, DoubleEffects: 1}, "1 double effects"},
+		"noop, act on unknown": {"the promise binds whoever proposes", scenario.Score{Proposer: scenario.RestartAlways, ActsOnUnknown: 2}, "2 claims while the state was unknown"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := verdict([]scenario.Score{tc.score})
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("verdict %v, want %q: %s", err, tc.want, tc.reason)
+			}
+		})
+	}
+}
