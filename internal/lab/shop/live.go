@@ -34,6 +34,9 @@ type Live struct {
 // Serve runs the services, their load, exporters and actuator on loopback
 // until ctx ends. It returns as soon as all of them listen.
 func (s *Shop) Serve(ctx context.Context) (Live, error) {
+	if s.ctx.Err() != nil {
+		return Live{}, errors.New("serve: the shop is closed")
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.ctx, cancel)
 	live := Live{Metrics: map[string]string{}}
@@ -188,5 +191,5 @@ func visit(ctx context.Context, client *http.Client, url string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(resp.Body.Close())
+	return resp.Body.Close()
 }

@@ -108,6 +108,9 @@ func TestServe(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}
+	if _, err := s.Serve(t.Context()); err == nil {
+		t.Error("a closed shop serves")
+	}
 	for name, url := range live.Metrics {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 		if err != nil {
