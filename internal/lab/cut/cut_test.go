@@ -165,6 +165,7 @@ func TestDivided(t *testing.T) {
 		"Fractions": {"What does not divide is cut to whole milliseconds, action windows to whole seconds.", shipped(t), options(func(o *cut.Options) { o.Factor = 7 })},
 		"Others":    {"Two objectives, overrides, short timeouts, zero, other kinds.", other, options()},
 		"OthersOdd": {"The same with a factor that leaves fractions.", other, options(func(o *cut.Options) { o.Factor = 13 })},
+		"NoPair":    {"Where no Remediation replaces the default pairs, the SLO's window still covers them.", other, options(func(o *cut.Options) { o.Factor = 1000 })},
 		"Together":  {"All at once.", append(shipped(t), other...), options()},
 	}
 	for name, tc := range cases {

@@ -35,15 +35,15 @@ func (c *cutter) remediation(s *yaml.Node) error {
 // verdictAfter is the latest that an action is judged. No page may come before
 // it, which a least duration could undo.
 func (c *cutter) verdictAfter(svc spec.Service) time.Duration {
+	if len(svc.Remediation.Actions) == 0 {
+		return 0
+	}
 	var settle, judge time.Duration
 	for _, a := range svc.Remediation.Actions {
 		settle = max(settle, c.by(a.Settle))
 	}
 	for _, o := range svc.Objectives {
 		judge = max(judge, c.by(o.JudgeWindow))
-	}
-	if settle == 0 {
-		return 0
 	}
 	return settle + judge
 }

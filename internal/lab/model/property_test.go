@@ -39,22 +39,30 @@ func kinds() spec.Action {
 	}}
 }
 
+// grow has a bound that needs the live state, and a value that does not.
+func grow() spec.Action {
+	return spec.Action{Name: "grow", Parameters: []spec.Parameter{
+		{Name: "replicas", Type: spec.Integer, Minimum: ref(2), Maximum: ref(20), MaximumFactor: 2},
+	}}
+}
+
 // randomRules are rules with random conditions over two services, which say
 // something for most requests.
 func randomRules(t *rapid.T) *rules.Rules {
 	var b strings.Builder
 	b.WriteString("rules:\n")
 	propositions := []string{
-		"none", "escalate", "{action: restart}",
-		"{action: tune, parameters: {cache: current, pool: previous, ratio: 1.5, replicas: current, version: previous, zone: a1}}",
+		"none", "escalate", "{action: restart}", "{action: grow, parameters: {replicas: 6}}",
+		"{action: tune, parameters: {cache: current, pool: previous, ratio: 0.75, replicas: current, version: previous, zone: a1}}",
 		"{action: tune, parameters: {cache: true, pool: large, ratio: current, replicas: 5, version: v40, zone: b}}",
 		"{action: tune, parameters: {cache: false, pool: small, ratio: 0.25, replicas: 2, version: previous, zone: c}}",
 	}
 	maybe := func(format string, values ...any) string {
-		if v := rapid.SampledFrom(append(values, nil)).Draw(t, format); v != nil {
-			return fmt.Sprintf(format, v)
+		// Seldom, so that some rule mostly matches.
+		if rapid.IntRange(0, 5).Draw(t, "with") < 5 {
+			return ""
 		}
-		return ""
+		return fmt.Sprintf(format, rapid.SampledFrom(values).Draw(t, format))
 	}
 	for range rapid.IntRange(0, 5).Draw(t, "rules") {
 		b.WriteString("  - {" + maybe("service: %s, ", "a", "b") + maybe("objective: %s, ", "fast", "fine") +
@@ -92,7 +100,7 @@ func randomRequest(t *rapid.T) propose.Request {
 			At:      now.Add(-time.Duration(rapid.IntRange(0, 1e5).Draw(t, "ago")) * time.Second), ThisEpisode: rapid.Bool().Draw(t, "this"),
 		})
 	}
-	for _, a := range []spec.Action{{Name: "restart"}, kinds()} {
+	for _, a := range []spec.Action{{Name: "restart"}, grow(), kinds()} {
 		if rapid.IntRange(0, 4).Draw(t, "held") == 0 {
 			continue
 		}
@@ -100,8 +108,8 @@ func randomRequest(t *rapid.T) propose.Request {
 			Action: a, LiveKnown: rapid.IntRange(0, 4).Draw(t, "known") > 0,
 			Live: propose.Live{
 				"cache": rapid.Bool().Draw(t, "cache"), "ratio": 0.5, "pool": "small", "zone": "a",
-				"replicas":        int64(rapid.IntRange(0, 30).Draw(t, "replicas")),
-				"previousVersion": rapid.SampledFrom([]any{"v40", []string{"v41", "v40"}, []string{}, nil}).Draw(t, "previous"),
+				"replicas":        int64(rapid.IntRange(1, 22).Draw(t, "replicas")),
+				"previousVersion": rapid.SampledFrom([]any{"v40", []string{"v41", "v40"}, []string{"v40"}, []string{}, nil}).Draw(t, "previous"),
 			},
 		})
 	}
