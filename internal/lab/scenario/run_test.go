@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -29,10 +30,11 @@ func shipped(t *testing.T, name string) scenario.Scenario {
 	return all[i]
 }
 
+// play runs a scenario beside other tests; -short leaves it out.
 func play(t *testing.T, s scenario.Scenario, proposer string) scenario.Score {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("plays 90 simulated minutes")
+		t.Skip("plays up to 90 simulated minutes")
 	}
 	t.Parallel()
 	score, err := scenario.Run(t.Context(), s, scenario.Options{Proposer: proposer, Seed: s.Seed})
@@ -66,40 +68,17 @@ func TestRulesReachWhatIsRight(t *testing.T) {
 			if len(score.Wrong) > 0 {
 				t.Errorf("wrong: %q\n%+v", score.Wrong, score)
 			}
-		})
-	}
-}
-
-// What the rules reach must not come by itself.
-func TestNoopDoesNotRecover(t *testing.T) {
-	for _, name := range []string{"bad-release", "poisoned-workers"} {
-		t.Run(name, func(t *testing.T) {
-			score := play(t, shipped(t, name), scenario.Noop)
-			if !score.Missed || score.Recovered || score.State != compare.Breached {
-				t.Errorf("missed %t, recovered %t, %s at the end; want a miss without an end", score.Missed, score.Recovered, score.State)
-			}
-			if len(score.Actions) != 0 || score.Harm != 0 {
-				t.Errorf("actions %v and harm %d by a proposer that proposes nothing", score.Actions, score.Harm)
-			}
-			if len(score.Pages) != 1 || score.Pages[0].Reason != "cannot-act" {
-				t.Errorf("pages %v, want one that says cannot-act: a miss without a step is a person's", score.Pages)
-			}
-			if len(score.Wrong) == 0 {
-				t.Error("nothing is wrong with it, so the scenario tells nobody apart")
+			if name == "poisoned-workers" {
+				checkSecondTry(t, score)
 			}
 		})
 	}
 }
 
-func TestRestartingWhatServesDoesHarm(t *testing.T) {
-	score := play(t, shipped(t, "bad-release"), scenario.RestartAlways)
-	if score.Recovered || score.Harm == 0 || len(score.Actions) == 0 {
-		t.Errorf("recovered %t, harm %d, actions %v; want harm and no recovery", score.Recovered, score.Harm, score.Actions)
-	}
-}
-
-func TestSecondTryNeedsAPerson(t *testing.T) {
-	score := play(t, shipped(t, "poisoned-workers"), scenario.Rules)
+// checkSecondTry: the first try is free, does not help, and is paid for; the
+// second is a person's.
+func checkSecondTry(t *testing.T, score scenario.Score) {
+	t.Helper()
 	type act struct {
 		Verdict    gate.Verdict
 		ApprovedBy string
@@ -119,8 +98,40 @@ func TestSecondTryNeedsAPerson(t *testing.T) {
 	}
 }
 
+// What the rules reach must not come by itself.
+func TestNoopDoesNotRecover(t *testing.T) {
+	for _, name := range []string{"bad-release", "poisoned-workers"} {
+		t.Run(name, func(t *testing.T) {
+			s := shipped(t, name)
+			s.For = time.Hour // escalateWithin is over by then.
+			score := play(t, s, scenario.Noop)
+			if !score.Missed || score.Recovered || score.State != compare.Breached {
+				t.Errorf("missed %t, recovered %t, %s at the end; want a miss without an end", score.Missed, score.Recovered, score.State)
+			}
+			if len(score.Actions) != 0 || score.Harm != 0 {
+				t.Errorf("actions %v and harm %d by a proposer that proposes nothing", score.Actions, score.Harm)
+			}
+			if len(score.Pages) != 1 || score.Pages[0].Reason != "cannot-act" {
+				t.Errorf("pages %v, want one that says cannot-act: a miss without a step is a person's", score.Pages)
+			}
+			if len(score.Wrong) == 0 {
+				t.Error("nothing is wrong with it, so the scenario tells nobody apart")
+			}
+		})
+	}
+}
+
+func TestRestartingWhatServesDoesHarm(t *testing.T) {
+	s := shipped(t, "bad-release")
+	s.For = time.Hour
+	score := play(t, s, scenario.RestartAlways)
+	if score.Recovered || score.Harm == 0 || len(score.Actions) == 0 {
+		t.Errorf("recovered %t, harm %d, actions %v; want harm and no recovery", score.Recovered, score.Harm, score.Actions)
+	}
+}
+
 // Without the person's yes the second try does not happen, whoever proposes it.
-func TestSecondTryWaitsForThePersonsYes(t *testing.T) {
+func TestSecondTryNeedsAPersonsYes(t *testing.T) {
 	tests := map[string]struct {
 		reason  string
 		answers *scenario.Answers
@@ -131,7 +142,7 @@ func TestSecondTryWaitsForThePersonsYes(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := shipped(t, "poisoned-workers")
-			s.Answers = tc.answers
+			s.Answers, s.For = tc.answers, 50*time.Minute
 			score := play(t, s, scenario.Rules)
 			if len(score.Actions) != 1 || score.Recovered {
 				t.Errorf("actions %v, recovered %t; want the first try alone: %s", score.Actions, score.Recovered, tc.reason)
@@ -142,6 +153,7 @@ func TestSecondTryWaitsForThePersonsYes(t *testing.T) {
 
 func TestOneSeedGivesOneScore(t *testing.T) {
 	s := shipped(t, "bad-release")
+	s.For = 35 * time.Minute
 	first := play(t, s, scenario.Rules)
 	again, err := scenario.Run(t.Context(), s, scenario.Options{Proposer: scenario.Rules, Seed: s.Seed})
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/lab/shop"
 	"github.com/setpoint-dev/setpoint/internal/spec"
@@ -81,101 +80,18 @@ type Right struct {
 	Pos     spec.Position `yaml:",pos"`
 }
 
-// faults are those that a scenario may name.
-var faults = []shop.Fault{shop.BadRelease, shop.DeadExporter, shop.PoisonedWorkers, shop.SelfHealing, shop.Unfixable}
-
-// maxFor keeps a scenario to what can be simulated in a moment.
-const maxFor = 24 * time.Hour
-
 // Parse reads one file strictly. The error is spec.Faults: every fault with
 // file, line and path. Paths in it stay as they are written.
 func Parse(f spec.File) (Scenario, error) {
 	var s Scenario
 	found := spec.DecodeFile(f, &s)
 	if len(found) == 0 {
-		found = s.check()
+		found = check(s)
 	}
 	if err := found.Err(); err != nil {
 		return Scenario{}, err
 	}
 	return s, nil
-}
-
-// check finds values of the right type that make no scenario.
-func (s Scenario) check() spec.Faults {
-	var out spec.Faults
-	fault := func(pos spec.Position, path, format string, args ...any) {
-		out = append(out, spec.Fault{Pos: pos, Path: path, Text: fmt.Sprintf(format, args...)})
-	}
-	if !spec.ValidName(s.Name) {
-		fault(s.Pos, "name", "%q is no name, want lower-case letters, digits and dashes", s.Name)
-	}
-	if s.For < time.Minute || s.For > maxFor {
-		fault(s.Pos, "for", "%s is not between 1m and %s", s.For, spec.FormatDuration(maxFor))
-	}
-	if s.Seed < 0 {
-		fault(s.Pos, "seed", "is negative")
-	}
-	if len(s.Faults) == 0 {
-		fault(s.Pos, "faults", "is empty: a scenario in which nothing breaks proves nothing")
-	}
-	for i, f := range s.Faults {
-		path := spec.IndexPath("faults", i)
-		if !slices.Contains(faults, f.Fault) {
-			fault(f.Pos, path+".fault", "unknown fault %q, want one of %s", f.Fault, words(faults))
-		}
-		if f.At < 0 || f.At >= s.For {
-			fault(f.Pos, path+".at", "%s is not within the %s of the scenario", spec.FormatDuration(f.At), spec.FormatDuration(s.For))
-		}
-	}
-	if a := s.Answers; a != nil {
-		if err := approve.CheckPrincipal(a.Who); err != nil {
-			fault(a.Pos, "answers.who", "%s", err)
-		}
-		if a.After < 0 {
-			fault(a.Pos, "answers.after", "is negative")
-		}
-	}
-	return append(out, s.Right.check(s)...)
-}
-
-func (r Right) check(s Scenario) spec.Faults {
-	var out spec.Faults
-	fault := func(path, format string, args ...any) {
-		out = append(out, spec.Fault{Pos: r.Pos, Path: "right." + path, Text: fmt.Sprintf(format, args...)})
-	}
-	states := []compare.State{compare.Met, compare.Breached, compare.Unknown}
-	if !slices.Contains(shop.Names(), r.Service) {
-		fault("service", "%q is no service of the shop, want one of %s", r.Service, words(shop.Names()))
-	}
-	if !slices.Contains(states, r.State) {
-		fault("state", "unknown state %q, want one of %s", r.State, words(states))
-	}
-	if r.RecoveredWithin > 0 && r.State != compare.Met {
-		fault("recoveredWithin", "goes with state met, not %s", r.State)
-	}
-	if r.RecoveredWithin < 0 || r.RecoveredWithin > s.For {
-		fault("recoveredWithin", "is not within the %s of the scenario", spec.FormatDuration(s.For))
-	}
-	if r.Approved < 0 || r.Approved > len(r.Actions) {
-		fault("approved", "%d of %d actions cannot be approved", r.Approved, len(r.Actions))
-	}
-	if r.Approved > 0 && s.Answers == nil {
-		fault("approved", "needs answers: without them nobody approves")
-	}
-	if r.MaxHarm < 0 {
-		fault("maxHarm", "is negative")
-	}
-	return out
-}
-
-// words lists what may stand somewhere, for people.
-func words[T ~string](ws []T) string {
-	out := make([]string, len(ws))
-	for i, w := range ws {
-		out[i] = string(w)
-	}
-	return strings.Join(out, ", ")
 }
 
 // Load reads the scenarios of a suite: one file, or every YAML file of a

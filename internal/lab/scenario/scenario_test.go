@@ -57,7 +57,7 @@ func TestParseIsStrict(t *testing.T) {
 		old, with string
 		want      string
 	}{
-		"unknown key":           {"a misspelt key would be a silent default", "seed: 7", "sede: 7", `one.yaml:5: sede: unknown key, did you mean "seed"?`},
+		"unknown key":           {"a misspelt key would be a silent default", "seed: 7", "sed: 7", `one.yaml:5: sed: unknown key, did you mean "seed"?`},
 		"missing key":           {"without it nothing can be right", "name: one\n", "", "name: is required"},
 		"duplicate key":         {"one of them would win", "seed: 7", "seed: 7\nseed: 8", "one.yaml:6: seed: duplicate key, first given in line 5"},
 		"wrong type":            {"5 is no text, and seven no number", "seed: 7", "seed: seven", "one.yaml:5: seed: "},
