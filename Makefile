@@ -45,7 +45,7 @@ policy: build ## Check and test the shipped policy.
 
 .PHONY: eval
 eval: build ## Run the evals in simulated time with the scripted proposers.
-	@for p in noop restart-always rules; do bin/setpoint-lab eval run --suite evals --proposer $$p || exit 1; done
+	@bin/setpoint-lab eval run --suite evals $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## Fuzz every parser for FUZZTIME (default 30s) each.
