@@ -28,6 +28,8 @@ type agent struct {
 	// gone is closed when the process ended; err is valid from then on.
 	gone chan struct{}
 	err  error
+	// stopped: somebody was told how it ended.
+	stopped bool
 }
 
 func newAgent(bin string, s *site) *agent {
@@ -98,9 +100,10 @@ const patience = 10 * time.Second
 // stop ends the process by its id: gently at first, then not. An agent that
 // never started, or is gone, is stopped.
 func (a *agent) stop() error {
-	if a.gone == nil {
+	if a.gone == nil || a.stopped {
 		return nil
 	}
+	a.stopped = true
 	_ = a.cmd.Process.Signal(syscall.SIGTERM) // It may be gone already.
 	select {
 	case <-a.gone:

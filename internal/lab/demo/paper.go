@@ -92,6 +92,7 @@ func (p *paper) more(format string, args ...any) {
 
 // verdicts print what was measured, and what was not.
 func (p *paper) verdicts(vs []verdict) {
+	bad := 0
 	for _, v := range vs {
 		service := v.service
 		if service == "" {
@@ -102,8 +103,10 @@ func (p *paper) verdicts(vs []verdict) {
 			p.say(green, "  measured      %s", line)
 			continue
 		}
+		bad++
 		p.say(red, "  NOT measured  %s: %s", line, v.why)
 	}
+	p.say(bold, "\n%d of %d claims were measured, in %s.", len(vs)-bad, len(vs), seconds(p.elapsed()))
 }
 
 // ends prints the last line of each service, which names its outcome.
@@ -114,7 +117,8 @@ func (p *paper) ends(e evidence) {
 		if good {
 			colour = green
 		}
-		p.say(colour, "  %-10s  %s", s.service, line)
+		lines := wrapped(line, "              ")
+		p.say(colour, "  %-10s  %s", s.service, strings.Join(lines, "\n"))
 	}
 }
 
@@ -158,3 +162,13 @@ func deed(a Action) string {
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%d s", int(d.Round(time.Second).Seconds())) }
+
+// wrapped breaks a long sentence where its author put a semicolon.
+func wrapped(text, indent string) []string {
+	parts := strings.Split(text, "; ")
+	for i := range parts[1:] {
+		parts[i] += ";"
+		parts[i+1] = indent + parts[i+1]
+	}
+	return parts
+}

@@ -35,9 +35,9 @@ type stage struct {
 
 // answered is what came back from the person.
 type answered struct {
-	ticket string
-	answer answer
-	err    error
+	service, ticket string
+	answer          answer
+	err             error
 }
 
 // play injects the faults, shows every pass that says something new, and asks
@@ -176,7 +176,7 @@ func (d *demo) questions(ctx context.Context, st *stage, s snapshot) {
 			defer cancel()
 			a, err := st.person.decide(asking, t.ID, t.Action+parameters(t.Parameters)+" of "+t.Service)
 			select {
-			case st.answers <- answered{t.ID, a, err}:
+			case st.answers <- answered{t.Service, t.ID, a, err}:
 			case <-ctx.Done():
 			}
 		}()
@@ -206,7 +206,7 @@ func because(detail web.DecisionDetail) []string {
 	}
 	for _, r := range detail.Details {
 		if r.Code == byBalance {
-			out = append(out, fmt.Sprintf("balance  %s: %s", r.Code, r.Text))
+			out = append(out, wrapped(fmt.Sprintf("balance  %s: %s", r.Code, r.Text), "         ")...)
 		}
 	}
 	return out
@@ -216,7 +216,7 @@ func because(detail web.DecisionDetail) []string {
 func (d *demo) hand(ctx context.Context, a answered) {
 	switch {
 	case errors.Is(a.err, errNobody):
-		d.paper.more("nobody can type here; answer within the next minutes with")
+		d.paper.event(a.service, "nobody can type here, so it waits for you; in another terminal:")
 		d.paper.more("%s", d.command(fmt.Sprintf("approve %s --reason '…'", a.ticket)))
 		return
 	case a.err != nil:
@@ -229,10 +229,10 @@ func (d *demo) hand(ctx context.Context, a answered) {
 	out, err := d.agent.command(ctx, verb, a.ticket, "--reason", a.answer.reason)
 	if err != nil {
 		// Somebody else was faster, or the service recovered: the pass shows it.
-		d.paper.more("%v", err)
+		d.paper.event(a.service, "%v", err)
 		return
 	}
-	d.paper.more("$ setpoint %s %s --reason %q", verb, a.ticket, a.answer.reason)
+	d.paper.event(a.service, "$ setpoint %s %s --reason %q", verb, a.ticket, a.answer.reason)
 	d.paper.more("%s", strings.TrimSpace(out))
 }
 
@@ -245,7 +245,11 @@ func (d *demo) pages(st *stage, s snapshot) {
 		st.paged[p.ID+p.State] = true
 		switch p.State {
 		case "open":
-			d.paper.event(p.Service, "PAGE %s: %s", p.Reason, p.Summary)
+			lines := wrapped(fmt.Sprintf("PAGE %s: %s", p.Reason, p.Summary), "")
+			d.paper.event(p.Service, "%s", lines[0])
+			for _, line := range lines[1:] {
+				d.paper.more("%s", line)
+			}
 		case "ended":
 			d.paper.event(p.Service, "page %s ended: %s", p.Reason, p.EndReason)
 		}

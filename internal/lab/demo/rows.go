@@ -72,6 +72,8 @@ type scenery struct {
 	judged *web.Judgement
 	// seen: the effect of this decision was shown already.
 	seen bool
+	// over: there was an episode, and it has ended.
+	over bool
 }
 
 // sceneryOf picks a service's part of a snapshot. An episode that is over keeps
@@ -83,13 +85,16 @@ func sceneryOf(s snapshot, svc web.Service, episode string) scenery {
 			out.ratio = o.JudgeErrorRatio
 		}
 	}
+	if episode == "" {
+		return out
+	}
 	for i, d := range s.decisions {
-		if d.Service == svc.Service && d.Episode == episode && episode != "" {
+		if d.Service == svc.Service && d.Episode == episode {
 			out.decision = &s.decisions[i]
 		}
 	}
 	for i, t := range s.approvals {
-		if t.Service == svc.Service && t.Episode == episode && episode != "" {
+		if t.Service == svc.Service && t.Episode == episode {
 			out.ticket = &s.approvals[i]
 		}
 	}
@@ -98,8 +103,12 @@ func sceneryOf(s snapshot, svc web.Service, episode string) scenery {
 
 func (s scenery) row() row {
 	r := row{service: s.service.Service, state: s.service.State, reason: s.service.Reason, step: s.step()}
-	if r.state == string(compare.Met) && s.service.Episode != "" {
+	switch {
+	case r.state != string(compare.Met):
+	case s.service.Episode != "":
 		r.reason = "holding"
+	case s.over:
+		r.reason = "held"
 	}
 	if s.ratio != nil {
 		r.errors = percent(*s.ratio)
@@ -175,9 +184,12 @@ func newTracker() *tracker {
 	return &tracker{episode: map[string]string{}, last: map[string]row{}, shown: map[string]bool{}}
 }
 
+// lookup gives the numbers of a decided outcome; nil when they are not known.
+type lookup func(decision string) *web.Judgement
+
 // next gives the rows of a snapshot that say something new, in the order of
-// the plot. judged looks up the numbers of a decided outcome.
-func (t *tracker) next(s snapshot, judged func(decision string) *web.Judgement) []row {
+// the plot.
+func (t *tracker) next(s snapshot, judged lookup) []row {
 	var out []row
 	for _, sc := range plot {
 		i := slices.IndexFunc(s.services, func(svc web.Service) bool { return svc.Service == sc.service })
@@ -188,23 +200,55 @@ func (t *tracker) next(s snapshot, judged func(decision string) *web.Judgement) 
 		if svc.Episode != "" {
 			t.episode[svc.Service] = svc.Episode
 		}
-		at := sceneryOf(s, svc, t.episode[svc.Service])
-		if d := at.decision; d != nil {
-			at.seen = t.shown[d.ID+d.Effect]
-			if final(d.Outcome) {
-				at.judged = judged(d.ID)
-			}
-		}
-		r := at.row()
-		if r.news(t.last[svc.Service]) {
-			out = append(out, r)
-			t.last[svc.Service] = r
-			if at.decision != nil {
-				t.shown[at.decision.ID+at.decision.Effect] = true
-			}
-		}
+		episode := t.episode[svc.Service]
+		at := sceneryOf(s, svc, episode)
+		at.over = svc.Episode == "" && episode != ""
+		out = append(out, t.settled(s, at, judged)...)
+		out = append(out, t.row(at, judged)...)
 	}
 	return out
+}
+
+// settled are the earlier decisions of the episode whose outcome was not shown
+// yet: the pass that judged one has decided about the next already.
+func (t *tracker) settled(s snapshot, at scenery, judged lookup) []row {
+	if at.decision == nil {
+		return nil
+	}
+	var out []row
+	for i, d := range s.decisions {
+		if d.Service != at.decision.Service || d.Episode != at.decision.Episode || d.ID == at.decision.ID ||
+			!final(d.Outcome) || t.shown[d.ID+d.Outcome] {
+			continue
+		}
+		t.shown[d.ID+d.Outcome] = true
+		then := at
+		then.decision, then.ticket, then.judged = &s.decisions[i], nil, judged(d.ID)
+		r := then.row()
+		r.step = settling + what(d)
+		out = append(out, r)
+	}
+	return out
+}
+
+func (t *tracker) row(at scenery, judged lookup) []row {
+	d := at.decision
+	if d != nil {
+		at.seen = t.shown[d.ID+d.Effect]
+		if final(d.Outcome) {
+			at.judged = judged(d.ID)
+		}
+	}
+	r := at.row()
+	if !r.news(t.last[r.service]) {
+		return nil
+	}
+	t.last[r.service] = r
+	if d != nil {
+		t.shown[d.ID+d.Effect] = true
+		t.shown[d.ID+d.Outcome] = true
+	}
+	return []row{r}
 }
 
 // final reports whether measurement has decided.
