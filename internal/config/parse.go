@@ -12,6 +12,9 @@ func Parse(file spec.File) (Config, error) {
 	doc, faults := spec.OneDocument(file)
 	c := Default()
 	faults = append(faults, doc.Decode(&c)...)
+	if !doc.Root().IsMapping() {
+		return Config{}, faults.Err() // What could not be read lacks no key.
+	}
 	k := checker{positions: doc.Positions(), faults: faults}
 	k.config(c)
 	if err := k.faults.Err(); err != nil {

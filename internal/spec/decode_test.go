@@ -113,7 +113,7 @@ func TestDecodeFaults(t *testing.T) {
 		"Second":      {"One document is one document.", "kind: a\n---\nkind: b", "f:3: a second document: this file holds exactly one"},
 		"Null":        {"A key without a value is a slip.", "kind: a\nlist:", "f:2: list: has no value: give it one, or remove the key"},
 		"Binary":      {"No other encodings.", "kind: !!binary aGk=", "f:1: kind: want text, got a value tagged !!binary"},
-		"NotUTF8":     {"Bytes that are no text.", "kind: \xff\xfe", "f: is not valid YAML: invalid leading UTF-8 octet"},
+		"NotUTF8":     {"Bytes that are no text.", "kind: \xff\xfe", "f:1: is not valid YAML: byte 0xff is no UTF-8 text: save the file as UTF-8"},
 		"Long":        {"A stranger's text is cut.", "kind: a\n" + strings.Repeat("k", 200) + ": b", "f:2: [\"" + strings.Repeat("k", 80) + "…\"]: unknown key, known are absent, bool, choices, duration, float, free, int, kept, kind, list, map, mode, pointer, text, time, zero"},
 	}
 	for name, tc := range cases {

@@ -26,6 +26,9 @@ type Reading struct {
 	Services   []ServiceReading
 	Objectives []ObjectiveReading
 	Notes      []Note
+	// Unresolved are references to documents that are not among these; in a
+	// file that could not be read there may be one.
+	Unresolved Faults
 }
 
 // ServiceReading is a document that declares a service.
@@ -48,11 +51,14 @@ type ObjectiveReading struct {
 
 // Load reads all documents at once and returns everything they say, or Faults
 // with all that is wrong and an empty Set. It reads Setpoint's own kinds
-// itself and leaves each other apiVersion to its reader.
+// itself and leaves each other apiVersion to its reader. While a file cannot be
+// read, nothing is said about what is missing or does not fit: it may be there.
 func Load(files []File, readers []Reader) (Set, error) {
 	l := loader{byVersion: map[string][]Document{}, seen: map[Fault]bool{}}
+	complete := true
 	for _, f := range files {
-		docs, faults := Documents(f)
+		docs, faults, whole := documents(f)
+		complete = complete && whole
 		l.add(faults...)
 		for _, d := range docs {
 			l.sort(d, readers)
@@ -64,6 +70,12 @@ func Load(files []File, readers []Reader) (Set, error) {
 			l.add(faults...)
 			l.readings = append(l.readings, reading)
 		}
+	}
+	if !complete {
+		return Set{}, l.faults.Err()
+	}
+	for _, r := range l.readings {
+		l.add(r.Unresolved...)
 	}
 	set := l.assemble()
 	if err := l.faults.Err(); err != nil {

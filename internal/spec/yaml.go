@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -15,7 +17,9 @@ import (
 // The bounds of one file. They keep a hostile or broken file from costing
 // more than a moment; no honest document comes near them.
 const (
-	maxFileBytes = 1 << 20
+	// MaxFileBytes is the longest file that is read.
+	MaxFileBytes = 1 << 20
+
 	maxDepth     = 64
 	maxDocuments = 1000
 	// maxFaults is per document.
@@ -58,20 +62,27 @@ func (d Document) Digest() string { return digestNode(d.root.node) }
 // without any is a fault, because an emptied file must not silently take a
 // service's promises away.
 func Documents(f File) ([]Document, Faults) {
-	docs, faults := split(f)
+	docs, faults, _ := documents(f)
+	return docs, faults
+}
+
+// documents also says whether the whole file could be read: after an error of
+// syntax nobody knows what it holds.
+func documents(f File) (docs []Document, faults Faults, whole bool) {
+	docs, faults, whole = split(f)
 	if len(faults) == 0 && len(docs) == 0 {
 		faults = append(faults, Fault{
 			Pos:  Position{File: f.Name},
 			Text: "holds no document: remove the file, or restore its content",
 		})
 	}
-	return docs, faults
+	return docs, faults, whole
 }
 
 // OneDocument reads a file that holds exactly one document without a kind,
 // such as setpoint.yaml. An empty file is an empty mapping.
 func OneDocument(f File) (Document, Faults) {
-	docs, faults := split(f)
+	docs, faults, _ := split(f)
 	switch {
 	case len(docs) == 0 && len(faults) > 0:
 		return Document{Pos: faults[0].Pos}, faults // Nothing that could lack a key.
@@ -91,20 +102,20 @@ func DecodeFile(f File, into any) Faults {
 	return append(faults, d.Decode(into)...)
 }
 
-func split(f File) ([]Document, Faults) {
-	if len(f.Data) > maxFileBytes {
+func split(f File) (docs []Document, faults Faults, whole bool) {
+	if len(f.Data) > MaxFileBytes {
 		return nil, Faults{{Pos: Position{File: f.Name}, Text: fmt.Sprintf(
-			"is %d bytes long, more than the limit of %d: split it", len(f.Data), maxFileBytes)}}
+			"is %d bytes long, more than the limit of %d: split it", len(f.Data), MaxFileBytes)}}, false
 	}
 	nodes, faults := parseYAML(f)
-	var docs []Document
+	whole = len(faults) == 0
 	for _, n := range nodes {
 		if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 			continue
 		}
 		docs = append(docs, newDocument(f.Name, n, &faults))
 	}
-	return docs, faults
+	return docs, faults, whole
 }
 
 // parseYAML returns the content nodes of all documents. The library's own panics
@@ -123,7 +134,7 @@ func parseYAML(f File) (nodes []*yaml.Node, faults Faults) {
 			return nodes, faults
 		}
 		if err != nil {
-			return nodes, append(faults, syntaxFault(f.Name, err))
+			return nodes, append(faults, syntaxFault(f, err))
 		}
 		if len(nodes) == maxDocuments {
 			return nodes, append(faults, Fault{Pos: Position{File: f.Name, Line: n.Line},
@@ -142,8 +153,13 @@ var (
 	parserError = regexp.MustCompile(`^did not find expected (',' or|key|'-'|node content|<document start>)`)
 )
 
-func syntaxFault(file string, err error) Fault {
-	pos, text := Position{File: file}, err.Error()
+func syntaxFault(f File, err error) Fault {
+	pos, text := Position{File: f.Name}, err.Error()
+	if strings.Contains(text, "control characters are not allowed") || strings.Contains(text, "UTF-8") {
+		if at, what := unreadable(f.Data); what != "" {
+			return Fault{Pos: Position{File: f.Name, Line: at}, Text: "is not valid YAML: " + what}
+		}
+	}
 	if m := syntaxLine.FindStringSubmatch(strings.TrimSpace(text)); m != nil {
 		pos.Line, _ = strconv.Atoi(m[1])
 		text = m[2]
@@ -152,6 +168,26 @@ func syntaxFault(file string, err error) Fault {
 		}
 	}
 	return Fault{Pos: pos, Text: "is not valid YAML: " + text}
+}
+
+// unreadable finds the first character that no YAML file may hold, which the
+// library reports without its place.
+func unreadable(data []byte) (line int, what string) {
+	line = 1
+	for len(data) > 0 {
+		r, size := utf8.DecodeRune(data)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return line, fmt.Sprintf("byte 0x%02x is no UTF-8 text: save the file as UTF-8", data[0])
+		case r == '\n':
+			line++
+		case r == '\t' || r == '\r' || r == 0x85 || r == 0xfeff:
+		case unicode.IsControl(r):
+			return line, fmt.Sprintf("control character %U is not allowed: remove it", r)
+		}
+		data = data[size:]
+	}
+	return 0, ""
 }
 
 // newDocument appends what is wrong in structure to faults.

@@ -139,7 +139,7 @@ func (s *sloReader) ref(name string) (spec.Indicator, []string) {
 		if near := spec.Nearest(name, known); near != "" {
 			hint = "did you mean " + near + "?"
 		}
-		s.fault("spec.indicatorRef", "there is no SLI %q: %s", name, hint)
+		s.reading.Unresolved = append(s.reading.Unresolved, s.doc.Fault("spec.indicatorRef", "there is no SLI %q: %s", name, hint))
 		return spec.Indicator{}, nil
 	}
 	*found.used = true
