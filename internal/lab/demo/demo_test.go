@@ -72,9 +72,12 @@ func TestFindRoot(t *testing.T) {
 // changed, an outcome even where the next decision came in the same pass.
 func TestLines(t *testing.T) {
 	ratio := func(f float64) *float64 { return &f }
+	now := at(0)
 	svc := func(state, reason, episode string) web.Service {
-		return web.Service{Service: "fulfilment", State: state, Reason: reason, Episode: episode}
+		return web.Service{Service: "fulfilment", State: state, Reason: reason, Episode: episode, LastObserved: &now}
 	}
+	unseen := svc("unknown", "not-observed", "")
+	unseen.LastObserved = nil
 	errs := func(f float64) []web.Objective {
 		return []web.Objective{{Service: "fulfilment", State: "met", JudgeErrorRatio: ratio(f)}}
 	}
@@ -89,11 +92,12 @@ func TestLines(t *testing.T) {
 	}
 	open := look(svc("breached", "burning", "e7"), 0.49, d("d8", "auto", "applied", "no-change"), d("d9", "approval", "none", "none"))
 	open.Approvals = []web.Approval{{ID: "t10", Service: "fulfilment", Episode: "e7", Decision: "d9", State: "open"}}
-	unknown := web.Service{Service: "catalog", State: "unknown", Reason: "no-data", Episode: "e30"}
+	unknown := web.Service{Service: "catalog", State: "unknown", Reason: "no-data", Episode: "e30", LastObserved: &now}
 	rolled := d("d5", "auto", "applied", "pending")
 	rolled.Service, rolled.Episode, rolled.Action = "checkout", "e4", "rollback"
 	rolled.Parameters = propose.Parameters{"version": "v41"}
 	looks := []demo.Look{
+		look(unseen, 0),
 		look(svc("met", "", ""), 0),
 		look(svc("met", "", ""), 0.002),
 		look(svc("breached", "burning", "e7"), 0.5),
@@ -107,7 +111,7 @@ func TestLines(t *testing.T) {
 		look(svc("met", "", ""), 0, d("d8", "auto", "applied", "no-change"), d("d9", "approval", "applied", "recovered")),
 		{Services: []web.Service{unknown}},
 		{
-			Services:   []web.Service{{Service: "checkout", State: "breached", Reason: "burning", Episode: "e4"}},
+			Services:   []web.Service{{Service: "checkout", State: "breached", Reason: "burning", Episode: "e4", LastObserved: &now}},
 			Objectives: []web.Objective{{Service: "checkout", State: "breached", JudgeErrorRatio: ratio(0.6)}}, Decisions: []web.Decision{rolled},
 		},
 	}

@@ -61,6 +61,16 @@ func (p *paper) answered() {
 	p.prompt = ""
 }
 
+// dropped takes away a question that nobody answered here.
+func (p *paper) dropped() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.prompt != "" {
+		fmt.Fprintln(p.w)
+	}
+	p.prompt = ""
+}
+
 func (p *paper) elapsed() time.Duration { return time.Since(p.began) }
 
 // rows print passes that said something new.
@@ -106,7 +116,8 @@ func (p *paper) verdicts(vs []verdict) {
 		bad++
 		p.say(red, "  NOT measured  %s: %s", line, v.why)
 	}
-	p.say(bold, "\n%d of %d claims were measured, in %s.", len(vs)-bad, len(vs), seconds(p.elapsed()))
+	p.say(plain, "")
+	p.say(bold, "%d of %d claims were measured, in %s.", len(vs)-bad, len(vs), seconds(p.elapsed()))
 }
 
 // ends prints the last line of each service, which names its outcome.

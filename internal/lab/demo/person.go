@@ -96,9 +96,11 @@ func (p *person) read(ctx context.Context, question string) (string, error) {
 	p.paper.ask(question)
 	select {
 	case <-ctx.Done():
+		p.paper.dropped()
 		return "", ctx.Err()
 	case line, ok := <-p.lines:
 		if !ok {
+			p.paper.dropped()
 			return "", errNobody
 		}
 		return line, nil

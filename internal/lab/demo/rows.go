@@ -37,7 +37,7 @@ const (
 )
 
 // The widths of the columns.
-const rowForm = "%5s  %-10s  %-8s %7s  %-10s  %-29s  %-8s  %-7s  %s"
+const rowForm = "%5s  %-10s  %-8s %7s  %-14s  %-29s  %-8s  %-7s  %s"
 
 // header names the columns.
 func header() string {
@@ -193,8 +193,8 @@ func (t *tracker) next(s snapshot, judged lookup) []row {
 	var out []row
 	for _, sc := range plot {
 		i := slices.IndexFunc(s.services, func(svc web.Service) bool { return svc.Service == sc.service })
-		if i < 0 {
-			continue
+		if i < 0 || s.services[i].LastObserved == nil {
+			continue // No pass has looked at it yet.
 		}
 		svc := s.services[i]
 		if svc.Episode != "" {
