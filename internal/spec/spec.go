@@ -95,8 +95,9 @@ type Indicator struct {
 	Good, Bad, Total, Raw *Query
 	// RawSuccess: Raw is the share of good events, otherwise of bad ones.
 	RawSuccess bool
-	// AbsentBadZero: an absent Bad (or, with Good, an absent Good) beside a
-	// present Total counts as zero. It never makes an absent Total zero.
+	// AbsentBadZero: an absent Bad beside a present Total counts as zero. It
+	// never makes an absent Total zero, nor an absent Good: that would be 100 %
+	// errors.
 	AbsentBadZero bool
 }
 

@@ -35,6 +35,19 @@ func (v Value) Text() (string, bool) {
 	return v.node.Value, true
 }
 
+// Scalar returns the value as it is written when it is a plain one of any type:
+// text, a number, a word such as true. None is an empty one or a null.
+func (v Value) Scalar() (string, bool) {
+	if v.node == nil || v.node.Kind != yaml.ScalarNode || v.node.Value == "" {
+		return "", false
+	}
+	switch v.node.ShortTag() {
+	case "!!str", "!!int", "!!float", "!!bool", "!!timestamp":
+		return v.node.Value, true
+	}
+	return "", false
+}
+
 // Child returns the value of a key of a mapping.
 func (v Value) Child(key string) (Value, bool) {
 	if v.node == nil {

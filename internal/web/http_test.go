@@ -454,23 +454,36 @@ func TestTokens(t *testing.T) {
 	long := strings.Repeat("x", 16)
 	cases := map[string]struct {
 		reason, file string
-		ok           bool
+		// want is what the error begins with; "" for a file that is fine.
+		want string
 	}{
-		"Fine":      {"one token", "alice: " + long, true},
-		"Empty":     {"no token is no write, and no error", "", true},
-		"Short":     {"a placeholder opens nothing", "alice: changeme", false},
-		"Same":      {"nobody could tell who acts", "alice: " + long + "\nbob: " + long, false},
-		"Duplicate": {"one of them would be lost", "alice: " + long + "\nalice: " + long + "y", false},
-		"OddName":   {"a name becomes part of a principal", "\"alice/x\": " + long, false},
-		"List":      {"not a map", "- " + long, false},
+		"Fine":        {"one token", "alice: " + long, ""},
+		"Digits":      {"digits are a token too", "alice: 1234567890123456", ""},
+		"Empty":       {"no token is no write, and no error", "", ""},
+		"EmptySecond": {"a line that ends a document is no document", "alice: " + long + "\n---\n", ""},
+		"Short":       {"a placeholder opens nothing", "alice: changeme", "tokens.yaml:1: "},
+		"Same":        {"nobody could tell who acts", "alice: " + long + "\nbob: " + long, "tokens.yaml:2: "},
+		"Duplicate":   {"one of them would be lost", "alice: " + long + "\nalice: " + long + "y", "tokens.yaml:2: "},
+		"OddName":     {"a name becomes part of a principal", "\"alice/x\": " + long, "tokens.yaml:1: "},
+		"List":        {"not a map", "- " + long, "tokens.yaml:1: "},
+		"Nested":      {"not one line", "alice:\n  a: " + long, "tokens.yaml:1: "},
+		"NoToken":     {"a name without a token", "alice:", "tokens.yaml:1: "},
+		"Blank":       {"blanks never match", "# tokens\nalice: '" + strings.Repeat(" ", 20) + "'", "tokens.yaml:2: "},
+		"OuterBlank":  {"a header never carries it", "alice: '" + long + "  '", "tokens.yaml:1: "},
+		"LineEnd":     {"nor this", "alice: |\n  " + long + "\n", "tokens.yaml:1: "},
+		"TwoLines":    {"nor this", "alice: \"" + long + "\\n" + long + "\"", "tokens.yaml:1: "},
+		"Second":      {"it would be ignored", "alice: " + long + "\n---\nbob: " + long + "y", "tokens.yaml:3: "},
+		"Alias":       {"a name that stands for a token", "alice: &" + long + " " + long + "\nbob: *" + long, "tokens.yaml:1: "},
+		"Syntax":      {"no YAML", "alice: " + long + "\nbob: [" + long, "tokens.yaml:2: "},
+		"NUL":         {"no text", "alice: " + long + "\nbob: \x00", "tokens.yaml:2: "},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := web.ParseTokens("tokens.yaml", []byte(tc.file))
-			if (err == nil) != tc.ok {
-				t.Errorf("%s: %v", tc.reason, err)
-			}
-			if err != nil && (strings.Contains(err.Error(), long) || strings.Contains(err.Error(), "changeme")) {
+			switch {
+			case tc.want == "" && err != nil, tc.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tc.want)):
+				t.Errorf("%s: %v, want %q…", tc.reason, err, tc.want)
+			case err != nil && (strings.Contains(err.Error(), long) || strings.Contains(err.Error(), "changeme")):
 				t.Errorf("the error shows a token: %v", err)
 			}
 		})

@@ -3,7 +3,6 @@ package web
 import (
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"strings"
 	"time"
 
@@ -50,6 +49,9 @@ func (s *Server) answer(r *http.Request) (any, error) {
 	if body.Answer != WordApprove && body.Answer != WordDeny {
 		return nil, bad("answer: want approve or deny, not %q", body.Answer)
 	}
+	if err := cleanReason(&body.Reason); err != nil {
+		return nil, err
+	}
 	by, _ := actorOf(r)
 	t, err := s.o.Desk.Answer(r.Context(), approve.Answer{
 		Ticket: r.PathValue("id"), By: by, Via: via(by), Approve: body.Answer == WordApprove,
@@ -77,122 +79,11 @@ func ApprovalOf(t approve.Ticket) any {
 	}{Meta{APIVersion: apiVersion, Kind: "Approval"}, approvalOf(t)}
 }
 
-// FreezeRequest is the body of a freeze. ID names a file that the command
-// line has written already; without one the agent writes it.
-type FreezeRequest struct {
-	ID      string    `json:"id,omitempty"`
-	Service string    `json:"service"`
-	Reason  string    `json:"reason"`
-	Until   time.Time `json:"until,omitzero"`
-}
-
-var freezeID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
-
-func (s *Server) freeze(r *http.Request) (any, error) {
-	var body FreezeRequest
-	if err := decode(r, &body); err != nil {
-		return nil, err
-	}
-	now := s.o.Now().UTC()
-	if err := checkFreeze(s.set(), body, now); err != nil {
-		return nil, err
-	}
-	files, err := s.o.Files()
-	if err != nil {
-		return nil, err
-	}
-	by, _ := actorOf(r)
-	f := ledger.Freeze{
-		ID: body.ID, Service: body.Service, By: by, Reason: body.Reason,
-		Until: body.Until, At: now,
-	}
-	if f.ID == "" {
-		f.ID = NewFreezeID()
-	}
-	if !hasFile(files, f.ID) {
-		if err := s.o.WriteFreeze(f); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.o.Desk.Freeze(r.Context(), f); err != nil {
-		return nil, err
-	}
-	return freezeAnswer(f, now), nil
-}
-
 // set is the loaded desired state, which is a value that never changes.
 func (s *Server) set() spec.Set {
 	var set spec.Set
 	s.o.View(func(v View) { set = v.Set })
 	return set
-}
-
-func checkFreeze(set spec.Set, body FreezeRequest, now time.Time) error {
-	switch {
-	case strings.TrimSpace(body.Reason) == "":
-		return bad("reason: say why, for the people who find it frozen")
-	case body.ID != "" && !freezeID.MatchString(body.ID):
-		return bad("id: want letters, digits, - and _")
-	case !body.Until.IsZero() && !body.Until.After(now):
-		return bad("until: %s has passed already", body.Until.UTC().Format(time.RFC3339))
-	}
-	if body.Service == "" {
-		return nil
-	}
-	if _, ok := set.Service(body.Service); !ok {
-		return notFound("no service %q in the documents", body.Service)
-	}
-	return nil
-}
-
-func hasFile(files []ledger.Freeze, id string) bool {
-	for _, f := range files {
-		if f.ID == id {
-			return true
-		}
-	}
-	return false
-}
-
-func freezeAnswer(f ledger.Freeze, now time.Time) any {
-	one := freezeOf(f, now)
-	one.File, one.Recorded = true, true
-	return struct {
-		Meta
-		Freeze
-	}{Meta{APIVersion: apiVersion, Kind: "Freeze"}, one}
-}
-
-// ReasonRequest is the body of a write that needs a reason only.
-type ReasonRequest struct {
-	Reason string `json:"reason"`
-}
-
-func (s *Server) thaw(r *http.Request) (any, error) {
-	var body ReasonRequest
-	if err := decode(r, &body); err != nil {
-		return nil, err
-	}
-	if strings.TrimSpace(body.Reason) == "" {
-		return nil, bad("reason: say why it may act again")
-	}
-	id := r.PathValue("id")
-	by, _ := actorOf(r)
-	v := View{State: ledger.NewState()}
-	// A copy of the one fact that is needed: the desk changes the state.
-	s.o.View(func(now View) {
-		v.Files = now.Files
-		if f, ok := now.State.Freezes[id]; ok {
-			v.State.Freezes[id] = f
-		}
-	})
-	if err := Thaw(r.Context(), s.o.Desk, v, ledger.Thaw{ID: id, By: by, Reason: body.Reason}); err != nil {
-		return nil, err
-	}
-	if err := s.o.RemoveFreeze(id); err != nil {
-		return nil, err
-	}
-	return done("Thaw", id), nil
 }
 
 // SettleRequest is the body that ends an in-doubt effect.
@@ -210,8 +101,8 @@ func (s *Server) settle(r *http.Request) (any, error) {
 	if as != execute.Landed && as != execute.NotLanded {
 		return nil, bad("as: want landed or not-landed, not %q", body.As)
 	}
-	if strings.TrimSpace(body.Reason) == "" {
-		return nil, bad("reason: say how you know")
+	if err := needReason(&body.Reason, "say how you know"); err != nil {
+		return nil, err
 	}
 	id := r.PathValue("id")
 	by, _ := actorOf(r)
@@ -244,8 +135,8 @@ func (s *Server) reset(r *http.Request) (any, error) {
 	if err := decode(r, &body); err != nil {
 		return nil, err
 	}
-	if strings.TrimSpace(body.Reason) == "" {
-		return nil, bad("reason: say why the loop may be trusted again")
+	if err := needReason(&body.Reason, "say why the loop may be trusted again"); err != nil {
+		return nil, err
 	}
 	if err := CheckReset(s.set(), body.Service, body.Action); err != nil {
 		return nil, err

@@ -49,6 +49,11 @@ func (d *Dir) Write(f ledger.Freeze) error {
 	if err != nil {
 		return fmt.Errorf("freeze %s: %w", f.ID, err)
 	}
+	// A longer file would not be read back: it would freeze everything, without
+	// end.
+	if len(body) >= maxFile {
+		return fmt.Errorf("freeze %s would be %d bytes long, more than the limit of %d: give a shorter reason", f.ID, len(body), maxFile)
+	}
 	if err := d.Make(); err != nil {
 		return err
 	}

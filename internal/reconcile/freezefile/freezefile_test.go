@@ -3,6 +3,7 @@ package freezefile_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,6 +40,40 @@ func TestWriteListRemove(t *testing.T) {
 	}
 	if got, err := dir.List(); err != nil || len(got) != 0 {
 		t.Errorf("after remove: %v, %v", got, err)
+	}
+}
+
+// TestWriteBounds: a file over the limit freezes everything unread, so it is
+// never written for a freeze of one service.
+func TestWriteBounds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "setpoint.freeze")
+	dir := freezefile.New(path, clock)
+	for n := 60 << 10; n < 70<<10; n += 256 {
+		f := ledger.Freeze{ID: "long", Service: "checkout", By: "os:alice", Reason: strings.Repeat("x", n), At: now}
+		if err := dir.Write(f); err != nil {
+			if _, missing := os.Stat(filepath.Join(path, "long.json")); !os.IsNotExist(missing) {
+				t.Fatalf("%d: refused (%v) and yet written", n, err)
+			}
+			continue
+		}
+		if got, err := dir.List(); err != nil || len(got) != 1 || got[0].Service != "checkout" {
+			t.Fatalf("%d: what was written is not read back: %.80v, %v", n, got, err)
+		}
+		if err := dir.Remove("long"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := dir.Write(ledger.Freeze{ID: "long", Reason: strings.Repeat("x", 900<<10)}); err == nil {
+		t.Error("900 kB were accepted")
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(path, "big.json"), []byte(`{"service":"search","reason":"`+strings.Repeat("x", 900<<10)+`"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if holds, err := dir.Frozen("checkout"); err != nil || len(holds) != 1 {
+		t.Errorf("a file that is too long must freeze everything: %v, %v", holds, err)
 	}
 }
 

@@ -26,9 +26,8 @@ func TestValid(t *testing.T) {
 		AbsentBadZero: true,
 	}
 	latency := spec.Indicator{
-		Good:          &spec.Query{Expr: `sum(increase(api_seconds_bucket{le="0.3"}[{{ .window }}]))`, Pos: at(68)},
-		Total:         &spec.Query{Expr: `api_seconds_count`, Counter: true, Pos: at(69)},
-		AbsentBadZero: true,
+		Good:  &spec.Query{Expr: `sum(increase(api_seconds_bucket{le="0.3"}[{{ .window }}]))`, Pos: at(68)},
+		Total: &spec.Query{Expr: `api_seconds_count`, Counter: true, Pos: at(69)},
 	}
 	raw := spec.Indicator{
 		Raw: &spec.Query{Expr: `1 - avg(avg_over_time(feed_stale[{{.window}}]))`, Source: "probe", Pos: at(82)},

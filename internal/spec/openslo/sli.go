@@ -112,7 +112,7 @@ func (in *indicators) ratio(at string, m ratio) spec.Indicator {
 		in.rawShape(at, m)
 		return out
 	}
-	out.AbsentBadZero = true
+	out.AbsentBadZero = m.Bad != nil
 	switch {
 	case in.quiet:
 	case m.Good != nil && m.Bad != nil:
