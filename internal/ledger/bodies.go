@@ -55,8 +55,8 @@ type Documents struct {
 	Services map[string]string `json:"services"`
 }
 
-// Gap says that nobody watched: a start, or a pass more than two sweeps late.
-// It restarts holdFor.
+// Gap says that nobody watched, all services or the entry's one: a start, or a
+// look more than two sweeps after the last ended. It restarts holdFor.
 type Gap struct {
 	Why string `json:"why"`
 }

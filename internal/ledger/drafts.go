@@ -139,11 +139,16 @@ func ClaimDraft(s *State, service string, c Claim, decidedAt Position) (Draft, e
 }
 
 // StartDraft goes from claimed to started. It must be durable before the first
-// byte is sent.
+// byte is sent. A deny that was recorded between the two still stops it.
 func StartDraft(s *State, key gate.Key) (Draft, error) {
 	ef, why := s.move(key, execute.Claimed)
 	if why != "" {
 		return Draft{}, lost("%s", why)
+	}
+	if id := ef.Claim.Ticket; id != "" {
+		if t, ok := s.Tickets[id]; !ok || t.State != approve.Approved {
+			return Draft{}, lost("ticket %s is no longer approved", id)
+		}
 	}
 	return Draft{Kind: KindStarted, Service: ef.Service, Unique: begun(key), Body: Started{Key: key}}, nil
 }

@@ -83,7 +83,8 @@ func (sv *Service) forgotten(e Entry) *Service {
 
 func foldGap(s *State, e Entry, _ Gap) string {
 	for name, sv := range s.Services {
-		if sv.State != compare.Met {
+		// An entry of one service is a gap in watching that one alone.
+		if sv.State != compare.Met || e.Service != "" && e.Service != name {
 			continue
 		}
 		sv = s.edit(name)

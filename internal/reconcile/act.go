@@ -20,6 +20,12 @@ const (
 	ticketLost = "ticket-lost"
 )
 
+// stopping holds what this process does not begin any more.
+const (
+	stopping     = "stopping"
+	stoppingText = "this process is being stopped; the next one goes on"
+)
+
 // ask opens a ticket. It reserves the key of this window; whatever window it
 // is when somebody answers, the claim uses that key.
 func (p *pass) ask(ctx context.Context) error {
@@ -33,7 +39,8 @@ func (p *pass) ask(ctx context.Context) error {
 	}
 	err := p.r.book.one(ctx, func(s *ledger.State) (ledger.Draft, error) { return ledger.TicketDraft(s, p.svc.Name, t) })
 	if raced(err) {
-		return p.hold(ticketLost, err.Error())
+		p.hold(ticketLost, err.Error())
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("open a ticket: %w", err)
@@ -51,11 +58,17 @@ func (p *pass) execute(ctx context.Context) error {
 	if !ok || p.dry {
 		return nil
 	}
+	// A model may have answered long after the process was told to stop.
+	if p.r.stopping.Load() {
+		p.hold(stopping, stoppingText)
+		return nil
+	}
 	ctx, end := p.span(ctx, "execute")
 	defer end()
 	if err := p.claim(ctx, permit); err != nil {
 		if raced(err) {
-			return p.hold(claimLost, err.Error())
+			p.hold(claimLost, err.Error())
+			return nil
 		}
 		return fmt.Errorf("claim %s: %w", permit.Key(), err)
 	}
@@ -95,7 +108,7 @@ func (p *pass) claim(ctx context.Context, permit gate.Permit) error {
 // this claim. It mints nothing; it returns why the claim must be void, or "".
 func (p *pass) gateAgain(ctx context.Context, permit gate.Permit) string {
 	p.now = p.r.o.Now()
-	p.measured = measure.NewSet(p.r.o.Measurer.Measure(ctx, measure.Pass(p.svc, p.now)))
+	p.measured = p.take(ctx, measure.Pass(p.svc, p.now))
 	p.assessment = compare.Assess(p.svc, p.measured, p.r.compareLimits(), p.now)
 	p.catalogue = nil
 	p.observe(ctx)
@@ -114,12 +127,18 @@ func (p *pass) send(ctx context.Context, permit gate.Permit) error {
 	p.r.sending.add(key)
 	defer p.r.sending.remove(key)
 	err := p.r.book.one(ctx, func(s *ledger.State) (ledger.Draft, error) { return ledger.StartDraft(s, key) })
+	if raced(err) {
+		// A person's deny came between the claim and the send: it still counts.
+		p.result.Effect = execute.Void
+		return p.voidFor(ctx, key, err)
+	}
 	if err != nil {
 		return fmt.Errorf("record that %s is started: %w", key, err)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), permit.Action().Timeout+p.r.o.Config.Sweep.Interval)
 	defer cancel()
-	receipt := p.sendOnce(ctx, permit)
+	var receipt execute.Receipt
+	p.r.unslotted(func() { receipt = p.sendOnce(ctx, permit) })
 	p.result.Effect = receipt.Effect
 	err = p.r.book.one(ctx, func(s *ledger.State) (ledger.Draft, error) { return ledger.ReceiptDraft(s, key, receipt) })
 	p.r.tel.effect(p.svc.Name, permit.Action().Name, receipt.Effect)
@@ -141,20 +160,39 @@ func (p *pass) sendOnce(ctx context.Context, permit gate.Permit) execute.Receipt
 	if !ok {
 		return unsent("no executor for " + permit.Action().Uses)
 	}
-	// Read last, so that a freeze that came during the claim still stops it.
-	if holds := p.r.freezes(p.svc.Name, p.r.o.Now()); len(holds) > 0 {
-		return unsent("frozen by " + holds[0].By + ": " + holds[0].Text)
+	// Asked again when the connection stands: a freeze that came meanwhile stops
+	// it before the first byte.
+	if err := p.ready(); err != nil {
+		return unsent(err.Error())
 	}
-	receipt, err := ex.Execute(ctx, permit)
+	receipt, err := ex.Execute(ctx, permit, p.ready)
 	if err != nil {
 		return unsent(err.Error())
 	}
 	return receipt
 }
 
+// ready is the last look before the first byte: the freeze files, which need
+// nothing that could hang.
+func (p *pass) ready() error {
+	if holds := p.r.freezes(p.svc.Name, p.r.o.Now()); len(holds) > 0 {
+		return fmt.Errorf("frozen by %s: %s", holds[0].By, holds[0].Text)
+	}
+	return nil
+}
+
+// voidFor ends a claim that lost its permission before it was started.
+func (p *pass) voidFor(ctx context.Context, key gate.Key, why error) error {
+	if err := p.void(ctx, key, "not-started"); err != nil && !raced(err) {
+		return fmt.Errorf("void %s: %w", key, err)
+	}
+	p.r.log.Info("claim void", "service", p.svc.Name, "key", key, "reason", why)
+	p.look()
+	return nil
+}
+
 // hold keeps the proposal for a later pass.
-func (p *pass) hold(code, text string) error {
+func (p *pass) hold(code, text string) {
 	p.step = step.Step{Kind: step.Hold, Key: p.step.Key, Ticket: p.step.Ticket, Reasons: []gate.Reason{{Code: code, Text: text}}}
 	p.result.Step = p.step
-	return nil
 }

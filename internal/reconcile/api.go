@@ -29,8 +29,9 @@ import (
 // Measurer answers the whole fleet's queries, one for one and in order.
 type Measurer interface {
 	Measure(ctx context.Context, qs []measure.Query) []measure.Measurement
-	// Clocks gives the present time of each source that can be asked.
-	Clocks(ctx context.Context) map[string]time.Time
+	// Clocks gives, for each source that answers in time, how far its clock is
+	// ahead of this host's.
+	Clocks(ctx context.Context) map[string]time.Duration
 }
 
 // Proposer answers with one proposal; a failure is a Proposal of

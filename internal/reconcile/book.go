@@ -15,9 +15,10 @@ type book struct {
 	mu    sync.Mutex
 	store ledger.Store
 	state *ledger.State
-	// fault is the last error of the store; while it is set the loop only
-	// observes (DESIGN section 7).
-	fault error
+	// reading and writing are the last errors of the store, each cleared by a
+	// success of its own kind: a disk that is full can be read. While one is
+	// set the loop only observes (DESIGN section 7).
+	reading, writing error
 }
 
 func newBook(store ledger.Store) *book {
@@ -40,14 +41,15 @@ func (b *book) catchUpLocked(ctx context.Context) error {
 	}
 	for {
 		entries, err := b.store.Read(ctx, b.state.Head.Seq, chunk)
-		if err != nil {
-			return b.failed(fmt.Errorf("read the ledger: %w", err))
+		if err == nil {
+			err = b.apply(entries)
 		}
-		if err := b.apply(entries); err != nil {
-			return b.failed(err)
+		if err != nil {
+			b.reading = fmt.Errorf("read the ledger: %w", err)
+			return b.reading
 		}
 		if len(entries) < chunk {
-			b.fault = nil
+			b.reading = nil
 			return nil
 		}
 	}
@@ -60,11 +62,6 @@ func (b *book) apply(entries []ledger.Entry) error {
 		}
 	}
 	return nil
-}
-
-func (b *book) failed(err error) error {
-	b.fault = err
-	return err
 }
 
 // append plans against the present state and appends, all or nothing. The plan
@@ -95,12 +92,14 @@ func (b *book) append(ctx context.Context, plan func(s *ledger.State) ([]ledger.
 	case err != nil && ctx.Err() != nil:
 		return nil, err
 	case err != nil:
-		return nil, b.failed(fmt.Errorf("append to the ledger: %w", err))
+		b.writing = fmt.Errorf("append to the ledger: %w", err)
+		return nil, b.writing
 	}
+	b.writing = nil
 	if err := b.apply(entries); err != nil {
-		return nil, b.failed(err)
+		b.reading = err
+		return nil, err
 	}
-	b.fault = nil
 	return entries, nil
 }
 
@@ -132,5 +131,8 @@ func (b *book) view(f func(s *ledger.State)) {
 func (b *book) broken() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.fault
+	if b.reading != nil {
+		return b.reading
+	}
+	return b.writing
 }

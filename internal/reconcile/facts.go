@@ -37,7 +37,9 @@ func (p *pass) pastFacts(f *gate.Facts, s *ledger.State, item propose.Item, key,
 		f.SpecProblem = "never met since its documents were loaded"
 	}
 	f.Freezes = append(f.Freezes, recordedFreezes(s, p.svc.Name, p.now)...)
-	f.KeyClaimed = key != without && s.KeyClaimed(p.svc.Name, windowOf(key))
+	// An actuator that knows the key has seen it from somebody: then it is spent,
+	// whatever this ledger says.
+	f.KeyClaimed = p.foreign || key != without && s.KeyClaimed(p.svc.Name, windowOf(key))
 	target := ""
 	if item.Action.Name != "" {
 		target = item.Action.Canonical()

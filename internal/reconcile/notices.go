@@ -17,28 +17,28 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/step"
 )
 
-// notices brings what receivers hold in line with the pages that should exist.
-// It runs after the passes of a sweep, whatever they ended in, and with a
-// ledger that cannot be written too.
-func (r *Reconciler) notices(ctx context.Context, f *fleet, now time.Time) {
-	wanted := r.wanted(f, now)
-	pages := r.recordPages(ctx, f, wanted)
+// notices brings what receivers hold in line with the pages that should exist,
+// whatever passes ended in, and with a ledger that cannot be written too. With
+// wait it returns when every delivery ended; without, a receiver that hangs
+// holds up its own pages alone.
+func (r *Reconciler) notices(ctx context.Context, f *fleet, now time.Time, wait bool) {
+	pages := r.recordPages(ctx, f, r.wanted(f, now))
 	var wg sync.WaitGroup
-	gates := make(chan struct{}, 8)
 	for _, p := range pages {
 		for _, name := range escalate.Due(p, r.held(p), r.receiverRules(), now) {
 			rec := r.receiver(name)
-			if rec == nil {
+			if rec == nil || !r.outbox.begin(p.ID, name) {
 				continue
 			}
 			wg.Go(func() {
-				gates <- struct{}{}
-				defer func() { <-gates }()
-				r.deliver(ctx, rec, p, now)
+				defer r.outbox.end(p.ID, name)
+				r.guard("delivering to "+name, func() { r.deliver(ctx, rec, p, now) })
 			})
 		}
 	}
-	wg.Wait()
+	if wait {
+		wg.Wait()
+	}
 	r.tel.pages(pages)
 }
 
@@ -54,6 +54,12 @@ func (r *Reconciler) wanted(f *fleet, now time.Time) map[string]escalate.Page {
 		st := facts.State
 		if st.State == compare.Unknown && st.SourceFault != "" && now.Sub(st.Since) >= svc.Remediation.UnknownFor {
 			sources[st.SourceFault] = append(sources[st.SourceFault], svc.Name)
+		}
+	}
+	for _, name := range r.orphaned(f.set) {
+		facts := r.noticeFacts(f, spec.Service{Name: name}, now)
+		for _, n := range step.Notices(facts) {
+			out[n.ID] = r.render(facts, n, now)
 		}
 	}
 	for source, services := range sources {
@@ -94,7 +100,26 @@ func (r *Reconciler) noticeFacts(f *fleet, svc spec.Service, now time.Time) step
 		}
 	}
 	r.book.view(func(s *ledger.State) { recorded(&n, s) })
+	if r.book.broken() != nil {
+		r.remembered(&n)
+	}
 	return n
+}
+
+// remembered stands in for a ledger that cannot be used: the state as this
+// process saw it. A miss that cannot be recorded must reach people all the same.
+func (r *Reconciler) remembered(n *step.NoticeFacts) {
+	r.mu.Lock()
+	seen, ok := r.sightings[n.Service.Name]
+	r.mu.Unlock()
+	if !ok || seen.state == n.State.State {
+		return
+	}
+	n.State.State, n.State.Reason, n.State.Since = seen.state, n.Assessment.Reason, seen.since
+	n.State.SourceFault = n.Assessment.SourceFault
+	if n.State.Episode == "" && seen.state != compare.Met {
+		n.State.Episode, n.State.EpisodeSince = "unrecorded/"+n.Service.Name, seen.since
+	}
 }
 
 // recorded fills in what the ledger holds of the service and its episode.

@@ -17,15 +17,67 @@ import (
 type outbox struct {
 	mu   sync.Mutex
 	sent map[string]escalate.Delivery
+	// sending are the deliveries under way, by page and receiver.
+	sending map[string]bool
+	// loose are pages that were sent although they could not be recorded. They
+	// are recorded, and ended, when the ledger can be written again.
+	loose map[string]escalate.Page
+}
+
+// begin reports whether a delivery may begin: none of that page to that
+// receiver is under way.
+func (o *outbox) begin(page, receiver string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	key := page + "\x00" + receiver
+	if o.sending[key] {
+		return false
+	}
+	o.sending[key] = true
+	return true
+}
+
+func (o *outbox) end(page, receiver string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.sending, page+"\x00"+receiver)
+}
+
+// keep remembers pages that could not be recorded.
+func (o *outbox) keep(pages map[string]escalate.Page) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	maps.Copy(o.loose, pages)
+}
+
+// unrecorded are the pages that were kept.
+func (o *outbox) unrecorded() map[string]escalate.Page {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.loose)
+}
+
+// recorded forgets the kept ones.
+func (o *outbox) recorded() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	clear(o.loose)
 }
 
 // recordPages appends pages that opened, changed or ended, and returns all
 // that some receiver may still have to hear of. Without a ledger it returns
 // what is wanted: people are told at least once.
 func (r *Reconciler) recordPages(ctx context.Context, f *fleet, wanted map[string]escalate.Page) []escalate.Page {
-	_, err := r.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) { return pageDrafts(s, wanted, f.set), nil })
-	if err != nil {
+	loose := r.outbox.unrecorded()
+	_, err := r.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
+		return append(looseDrafts(s, loose, wanted), pageDrafts(s, wanted, f.set)...), nil
+	})
+	switch {
+	case err == nil:
+		r.outbox.recorded()
+	case r.o.Store != nil:
 		r.log.Error("pages could not be recorded; they are sent all the same", "error", err)
+		r.outbox.keep(wanted)
 	}
 	var out []escalate.Page
 	r.book.view(func(s *ledger.State) {
@@ -44,6 +96,22 @@ func (r *Reconciler) recordPages(ctx context.Context, f *fleet, wanted map[strin
 		}
 	})
 	return out
+}
+
+// looseDrafts record pages that were sent while the ledger could not be
+// written, and end at once those that are no longer wanted: a receiver must not
+// keep what nothing ends.
+func looseDrafts(s *ledger.State, loose, wanted map[string]escalate.Page) []ledger.Draft {
+	var drafts []ledger.Draft
+	for _, id := range sortedKeys(loose) {
+		if _, still := wanted[id]; still || s.Pages[id] != nil {
+			continue
+		}
+		p := loose[id]
+		drafts = append(drafts, ledger.Draft{Kind: ledger.KindPage, Service: p.Service, Body: p},
+			ledger.Draft{Kind: ledger.KindPageEnd, Service: p.Service, Body: ledger.PageEnd{Page: id, Reason: "recovered"}})
+	}
+	return drafts
 }
 
 // pageDrafts are the entries that bring the recorded pages to the wanted ones.

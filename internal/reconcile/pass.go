@@ -40,8 +40,10 @@ type pass struct {
 
 	step      step.Step
 	catalogue propose.Catalogue
-	proposal  propose.Proposal
-	decision  gate.Decision
+	// foreign: an actuator knows the key that is about to be claimed.
+	foreign  bool
+	proposal propose.Proposal
+	decision gate.Decision
 	// decisionID is the entry of the decision; decidedAt the position of the
 	// ledger that its facts were folded from.
 	decisionID string
@@ -81,7 +83,14 @@ func (p *pass) measure(ctx context.Context) {
 	if p.measured != nil {
 		return // measured with the whole fleet
 	}
-	p.measured = measure.NewSet(p.r.o.Measurer.Measure(ctx, measure.Pass(p.svc, p.now)))
+	p.measured = p.take(ctx, measure.Pass(p.svc, p.now))
+}
+
+// take measures; a source that hangs holds up no other service.
+func (p *pass) take(ctx context.Context, qs []measure.Query) measure.Set {
+	var ms []measure.Measurement
+	p.r.unslotted(func() { ms = p.r.o.Measurer.Measure(ctx, qs) })
+	return measure.NewSet(ms)
 }
 
 // fold reads the ledger, and appends the change of state that this pass saw.

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,7 +41,9 @@ func (p *pass) propose(ctx context.Context) error {
 	}
 	callCtx, cancel := context.WithTimeout(ctx, askDeadline)
 	defer cancel()
-	got := proposer.Propose(callCtx, p.request())
+	var got Proposed
+	request, began := p.request(), p.r.o.Now()
+	p.r.unslotted(func() { got = proposer.Propose(callCtx, request) })
 	got.Proposal = sane(got.Proposal, proposer.Identity())
 	p.r.tel.asked(got)
 	p.proposal = got.Proposal
@@ -48,18 +51,18 @@ func (p *pass) propose(ctx context.Context) error {
 	if err := p.recordProposal(ctx, got); err != nil {
 		return err
 	}
-	return p.age()
+	p.age(p.r.o.Now().Sub(began))
+	return nil
 }
 
 // age holds a proposal that took longer than a sweep to come: what it was made
 // from is old, so the next pass judges it on fresh measurements.
-func (p *pass) age() error {
-	took := p.r.o.Now().Sub(p.now)
+func (p *pass) age(took time.Duration) {
 	if p.dry || took <= p.r.o.Config.Sweep.Interval {
 		p.now = p.r.o.Now()
-		return nil
+		return
 	}
-	return p.hold(proposalLate, "the proposal took "+took.Round(time.Second).String()+"; it is judged on the next measurement")
+	p.hold(proposalLate, "the proposal took "+took.Round(time.Second).String()+"; it is judged on the next measurement")
 }
 
 // proposalLate holds until the next pass.
@@ -134,6 +137,7 @@ func (p *pass) observe(ctx context.Context) {
 	}
 	actions := p.svc.Remediation.Actions
 	p.catalogue = make(propose.Catalogue, len(actions))
+	known := make([]bool, len(actions))
 	var wg sync.WaitGroup
 	for i, a := range actions {
 		p.catalogue[i] = propose.Item{Action: a}
@@ -144,9 +148,15 @@ func (p *pass) observe(ctx context.Context) {
 		wg.Go(func() {
 			o := ex.Observe(ctx, a, p.step.Key)
 			p.catalogue[i].Live, p.catalogue[i].LiveKnown = o.State, o.Known
+			known[i] = o.KeyKnown
 		})
 	}
-	wg.Wait()
+	p.r.unslotted(wg.Wait)
+	p.foreign = slices.Contains(known, true)
+	if p.foreign {
+		p.r.log.Error("an actuator knows this key although the ledger never claimed it; is the ledger an older copy?",
+			"service", p.svc.Name, "key", p.step.Key)
+	}
 }
 
 func (p *pass) recordAsk(ctx context.Context, who propose.Proposer) error {

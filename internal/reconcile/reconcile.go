@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/setpoint-dev/setpoint/internal/compare"
-	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/step"
 )
 
@@ -68,10 +67,8 @@ func (p *pass) compare(ctx context.Context) {
 // what belongs to a proposal.
 func (p *pass) next(ctx context.Context) {
 	p.step = step.Next(p.situation(ctx))
-	moves := p.step.Kind == step.Propose || p.step.Kind == step.Execute
-	if moves && p.r.stopping.Load() {
-		p.step.Kind = step.Hold
-		p.step.Reasons = []gate.Reason{{Code: "stopping", Text: "this process is being stopped; the next one goes on"}}
+	if moves := p.step.Kind == step.Propose || p.step.Kind == step.Execute; moves && p.r.stopping.Load() {
+		p.hold(stopping, stoppingText)
 	}
 	p.result.Step = p.step
 	p.result.Key = p.step.Key

@@ -68,8 +68,8 @@ func TestActsOnceAndIsJudgedByMeasurement(t *testing.T) {
 			}
 		}
 	})
-	if w.asked != 1 {
-		t.Errorf("the proposer was asked %d times, want once", w.asked)
+	if w.asked.Load() != 1 {
+		t.Errorf("the proposer was asked %d times, want once", w.asked.Load())
 	}
 	if got := w.kinds()[ledger.KindClaim]; got != 1 {
 		t.Errorf("%d claims, want 1", got)
@@ -107,10 +107,10 @@ func TestUselessActionsSpendPermission(t *testing.T) {
 	}
 
 	// The question stands while nobody answers; nothing else is asked.
-	asked := w.asked
+	asked := w.asked.Load()
 	w.run(10 * time.Minute)
-	if n := w.kinds(); n[ledger.KindTicket] != 1 || n[ledger.KindTicketEnd] != 0 || w.asked != asked {
-		t.Fatalf("%d tickets, %d ended, %d questions to the proposer while one is open", n[ledger.KindTicket], n[ledger.KindTicketEnd], w.asked-asked)
+	if n := w.kinds(); n[ledger.KindTicket] != 1 || n[ledger.KindTicketEnd] != 0 || w.asked.Load() != asked {
+		t.Fatalf("%d tickets, %d ended, %d questions to the proposer while one is open", n[ledger.KindTicket], n[ledger.KindTicketEnd], w.asked.Load()-asked)
 	}
 	var id string
 	w.r.View(func(s *ledger.State) {
@@ -218,8 +218,8 @@ func TestUnknownNeverActsAndPages(t *testing.T) {
 			t.Fatalf("step on unknown = %s", res.Step.Kind)
 		}
 	}
-	if len(w.actuator.Journal()) != 0 || w.asked != 0 {
-		t.Errorf("unknown led to %d requests and %d questions", len(w.actuator.Journal()), w.asked)
+	if len(w.actuator.Journal()) != 0 || w.asked.Load() != 0 {
+		t.Errorf("unknown led to %d requests and %d questions", len(w.actuator.Journal()), w.asked.Load())
 	}
 	open := w.pager.open()
 	if len(open) != 1 {
@@ -308,7 +308,7 @@ func TestFreezeStopsEverything(t *testing.T) {
 			t.Fatalf("step while frozen = %s", res.Step.Kind)
 		}
 	}
-	if len(w.actuator.Journal()) != 0 || w.asked != 0 {
+	if len(w.actuator.Journal()) != 0 || w.asked.Load() != 0 {
 		t.Error("something was asked or sent while frozen")
 	}
 	if err := w.r.Thaw(t.Context(), "f1", "os:alice", "over"); err != nil {
@@ -385,8 +385,8 @@ func TestUselessProposers(t *testing.T) {
 			if n := len(w.actuator.Journal()); n != 0 {
 				t.Errorf("%d requests were sent", n)
 			}
-			if w.asked < 2 || w.asked > 4 {
-				t.Errorf("asked %d times in 35 minutes, want once per window", w.asked)
+			if w.asked.Load() < 2 || w.asked.Load() > 4 {
+				t.Errorf("asked %d times in 35 minutes, want once per window", w.asked.Load())
 			}
 			if len(w.pager.open()) != 1 {
 				t.Errorf("pages = %v, want one\n%s", w.pager.open(), w.dump())

@@ -47,11 +47,17 @@ type Reconciler struct {
 	last   map[string]Result
 	errors map[string]int
 	again  map[string]time.Time
-	// assessed is what the newest sweep or pass saw of each service.
-	assessed map[string]compare.Assessment
-	apart    string
-	swept    time.Time
-	hints    map[string]time.Time
+	// assessed is what was last seen of each service, looked when that look
+	// ended, and sightings since when it holds.
+	assessed  map[string]compare.Assessment
+	looked    map[string]time.Time
+	sightings map[string]sighting
+	apart     string
+	// swept is when people were last told, passed when a pass last ended.
+	swept, passed time.Time
+	hints         map[string]time.Time
+	// slots are those of Run; nil without it.
+	slots chan struct{}
 
 	wake chan string
 	// stopping: no new work is taken, nothing is asked and nothing claimed.
@@ -79,9 +85,9 @@ func New(ctx context.Context, o Options) (*Reconciler, error) {
 	r := &Reconciler{
 		Desk: desk, o: o, log: o.Logger, tel: tel, pol: o.Policy, fault: o.PolicyFault,
 		last: map[string]Result{}, errors: map[string]int{}, again: map[string]time.Time{},
-		assessed: map[string]compare.Assessment{}, hints: map[string]time.Time{}, wake: make(chan string, 64),
+		assessed: map[string]compare.Assessment{}, looked: map[string]time.Time{}, sightings: map[string]sighting{}, hints: map[string]time.Time{}, wake: make(chan string, 64),
 	}
-	r.outbox.sent = map[string]escalate.Delivery{}
+	r.outbox = outbox{sent: map[string]escalate.Delivery{}, sending: map[string]bool{}, loose: map[string]escalate.Page{}}
 	r.woken, r.answered = r.nudge, r.tel.answered
 	if o.Policy == nil && r.fault == "" {
 		r.fault = "no policy was given"
@@ -285,12 +291,12 @@ func (p *pass) span(ctx context.Context, name string) (context.Context, func()) 
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// clocksApart says which clock differs from this host's by more than 5 s; ""
-// while all agree.
-func clocksApart(now time.Time, clocks map[string]time.Time) string {
+// clocksApart says which source's clock differs from this host's by more than
+// 5 s; "" while all agree.
+func clocksApart(ahead map[string]time.Duration) string {
 	var out []string
-	for _, name := range sortedKeys(clocks) {
-		if d := now.Sub(clocks[name]).Abs(); d > maxSkew {
+	for _, name := range sortedKeys(ahead) {
+		if d := ahead[name].Abs(); d > maxSkew {
 			out = append(out, fmt.Sprintf("%s is %s apart", name, d.Round(time.Second)))
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
-	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
@@ -61,8 +60,7 @@ func (p *pass) judge(ctx context.Context, e *ledger.Effect) error {
 	ctx, end := p.span(ctx, "judge")
 	defer end()
 	t := p.trial(e)
-	qs := append(compare.BeforeQueries(t), compare.AfterQueries(t, p.now)...)
-	ms := measure.NewSet(p.r.o.Measurer.Measure(ctx, qs))
+	ms := p.take(ctx, append(compare.BeforeQueries(t), compare.AfterQueries(t, p.now)...))
 	j := compare.Effect(t, ms, p.r.compareLimits(), p.now)
 	if !j.Decided {
 		return nil
@@ -110,7 +108,8 @@ func (p *pass) resolve(ctx context.Context, e *ledger.Effect) error {
 	}
 	body := ledger.Settled{Key: e.Claim.Key, By: ledger.SettledByObservation}
 	if ex, ok := p.r.o.Executors[e.Claim.Action.Executor()]; ok && e.Claim.Action.Mark() != spec.MarkUnmarked {
-		o := ex.Observe(ctx, e.Claim.Action, e.Claim.Key)
+		var o execute.Observation
+		p.r.unslotted(func() { o = ex.Observe(ctx, e.Claim.Action, e.Claim.Key) })
 		body.Effect, body.Reason = markOf(o), o.Detail
 	}
 	if body.Effect == "" {

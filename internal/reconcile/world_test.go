@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,8 +29,11 @@ import (
 // world is one service in simulated time: what it really does, an actuator
 // with its own journal, people with a pager, and the loop over a real ledger.
 type world struct {
-	t    testing.TB
+	t testing.TB
+	// mu guards now against the actuator's and the loop's own goroutines.
+	mu   sync.Mutex
 	now  time.Time
+	real bool // the clock is the real one
 	path string
 	set  spec.Set
 	cfg  config.Config
@@ -39,24 +43,38 @@ type world struct {
 	propose    func(propose.Request) propose.Proposal
 	rule       func(input []byte) gate.Ruling
 	skew       time.Duration
+	// slow is how long a look takes, in simulated time.
+	slow time.Duration
+	// failing makes real-time services fail; hangs holds up source "second".
+	failing atomic.Bool
+	hangs   atomic.Pointer[chan struct{}]
 
 	actuator *executetest.Actuator
 	pager    *pager
 	freezer  *freezer
-	asked    int
+	asked    atomic.Int64
 	store    *sqlite.Store
-	r        *reconcile.Reconciler
+	// faulty wraps the store when it is set.
+	faulty *faultyStore
+	r      *reconcile.Reconciler
 }
 
 type pager struct {
 	mu   sync.Mutex
 	fail error
+	hang chan struct{}
 	sent []escalate.Page
 }
 
 func (p *pager) Name() string { return "pager" }
 
 func (p *pager) Send(_ context.Context, page escalate.Page) error {
+	p.mu.Lock()
+	hang := p.hang
+	p.mu.Unlock()
+	if hang != nil {
+		<-hang
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fail != nil {
@@ -131,13 +149,36 @@ func (l logTo) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// faultyStore is a real store whose disk can fill up.
+type faultyStore struct {
+	ledger.Store
+	mu   sync.Mutex
+	full error
+}
+
+func (s *faultyStore) fill(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.full = err
+}
+
+func (s *faultyStore) Append(ctx context.Context, after ledger.Position, plan ledger.Plan) ([]ledger.Entry, error) {
+	s.mu.Lock()
+	full := s.full
+	s.mu.Unlock()
+	if full != nil {
+		return nil, full
+	}
+	return s.Store.Append(ctx, after, plan)
+}
+
 // scripted is a proposer made of a function.
 type scripted struct{ w *world }
 
 func (s scripted) Identity() propose.Proposer { return propose.Proposer{Kind: "rules"} }
 
 func (s scripted) Propose(_ context.Context, r propose.Request) reconcile.Proposed {
-	s.w.asked++
+	s.w.asked.Add(1)
 	p := s.w.propose(r)
 	p.Proposer = s.Identity()
 	return reconcile.Proposed{Proposal: p}
@@ -151,6 +192,14 @@ func (p ruled) Revision() string                                     { return "t
 const step30 = 30 * time.Second
 
 func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := prepare(t)
+	w.start()
+	return w
+}
+
+// prepare makes the world around a loop that was not started yet.
+func prepare(t testing.TB) *world {
 	t.Helper()
 	w := &world{
 		t:          t, // Later than the entry of ledger init, which bears the real time.
@@ -183,7 +232,6 @@ func newWorld(t testing.TB) *world {
 	if err := sqlite.Init(w.path, "os:test"); err != nil {
 		t.Fatal(err)
 	}
-	w.start()
 	return w
 }
 
@@ -217,7 +265,21 @@ func shop(url string) spec.Service {
 
 func (w *world) documents() (spec.Set, error) { return w.set, nil }
 
-func (w *world) clock() time.Time { return w.now }
+func (w *world) clock() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.real {
+		return time.Now()
+	}
+	return w.now
+}
+
+// pass lets simulated time go by.
+func (w *world) pass(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
 
 // start opens the ledger and makes a loop, as a new process does.
 func (w *world) start() {
@@ -226,7 +288,9 @@ func (w *world) start() {
 	if w.store, err = sqlite.Open(w.path, sqlite.Options{Now: w.clock}); err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { _ = w.store.Close() })
+	opened := w.store
+	w.t.Cleanup(func() { _ = opened.Close() })
+	w.faulty = &faultyStore{Store: opened}
 	hook, err := webhook.New(webhook.Options{Allow: w.cfg.Executors.Webhook.Allow, Now: w.clock})
 	if err != nil {
 		w.t.Fatal(err)
@@ -234,7 +298,7 @@ func (w *world) start() {
 	w.r, err = reconcile.New(w.t.Context(), reconcile.Options{
 		Config: w.cfg, Documents: w.documents, Measurer: w,
 		Proposer: scripted{w}, Policy: ruled{w}, Executors: map[string]execute.Executor{"webhook": hook},
-		Receivers: []escalate.Receiver{w.pager}, Store: w.store, Freezes: w.freezer, Now: w.clock,
+		Receivers: []escalate.Receiver{w.pager}, Store: w.faulty, Freezes: w.freezer, Now: w.clock,
 		Logger: slog.New(slog.NewTextHandler(logTo{w.t}, nil)),
 	})
 	if err != nil {
@@ -258,7 +322,15 @@ func (w *world) restart() {
 // Measure answers from the truth: the mean error ratio over the window, with
 // ten events a second.
 func (w *world) Measure(_ context.Context, qs []measure.Query) []measure.Measurement {
+	w.pass(w.slow)
 	out := make([]measure.Measurement, len(qs))
+	if hang := w.hangs.Load(); hang != nil && len(qs) > 0 && qs[0].Source == "second" {
+		<-*hang
+	}
+	if w.isReal() {
+		w.measureNow(qs, out)
+		return out
+	}
 	for i, q := range qs {
 		m := measure.Measurement{ID: q.ID, Source: q.Source, HasEvents: true}
 		if m.Reason = w.unknown(q.ID.At); m.Reason != "" {
@@ -278,8 +350,27 @@ func (w *world) Measure(_ context.Context, qs []measure.Query) []measure.Measure
 	return out
 }
 
-func (w *world) Clocks(context.Context) map[string]time.Time {
-	return map[string]time.Time{"main": w.now.Add(w.skew)}
+func (w *world) isReal() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.real
+}
+
+// measureNow answers for real time: good or failing, whatever the window.
+func (w *world) measureNow(qs []measure.Query, out []measure.Measurement) {
+	ratio := 0.0
+	if w.failing.Load() {
+		ratio = 0.3
+	}
+	for i, q := range qs {
+		out[i] = measure.Measurement{
+			ID: q.ID, Source: "main", HasEvents: true, Total: 1000, Good: 1000 * (1 - ratio), ErrorRatio: ratio, SampleAt: q.ID.At,
+		}
+	}
+}
+
+func (w *world) Clocks(context.Context) map[string]time.Duration {
+	return map[string]time.Duration{"main": w.skew}
 }
 
 // sweep makes one pass and lets one sweep interval go by.
@@ -289,7 +380,7 @@ func (w *world) sweep() reconcile.Result {
 	if len(res) != 1 {
 		w.t.Fatalf("%d results, want 1", len(res))
 	}
-	w.now = w.now.Add(step30)
+	w.pass(step30)
 	return res[0]
 }
 

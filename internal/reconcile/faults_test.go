@@ -1,0 +1,207 @@
+package reconcile_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/execute/executetest"
+	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/reconcile"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+	"github.com/setpoint-dev/setpoint/internal/step"
+
+	"github.com/setpoint-dev/setpoint/internal/execute"
+)
+
+// ask brings the world to an open ticket and returns its id.
+func (w *world) ask() string {
+	w.t.Helper()
+	w.set.Services[0].Remediation.Actions[0].Class = spec.ClassApproval
+	w.restart()
+	w.healthy()
+	w.breakNow(0.3)
+	w.until("question", 30*time.Minute, func(r reconcile.Result) bool { return r.Step.Kind == step.Ask })
+	var id string
+	w.r.View(func(s *ledger.State) { ticket, _ := s.OpenTicket("checkout"); id = ticket.ID })
+	return id
+}
+
+// A deny that is recorded before started still stops the effect, even while
+// the second gate is at work.
+func TestDenyBetweenClaimAndStart(t *testing.T) {
+	w := newWorld(t)
+	id := w.ask()
+	if _, err := w.r.Answer(t.Context(), approve.Answer{Ticket: id, By: "os:alice", Via: "cli", Approve: true}); err != nil {
+		t.Fatal(err)
+	}
+	grant := w.rule
+	w.rule = func(in []byte) gate.Ruling {
+		if n := w.kinds(); n[ledger.KindClaim] == 1 && n[ledger.KindStarted] == 0 {
+			if _, err := w.r.Answer(t.Context(), approve.Answer{Ticket: id, By: "os:bob", Via: "cli", Reason: "stop"}); err != nil {
+				t.Errorf("the deny was refused: %v", err)
+			}
+		}
+		return grant(in)
+	}
+	if res := w.sweep(); res.Effect != execute.Void {
+		t.Errorf("effect = %s, want void", res.Effect)
+	}
+	if len(w.actuator.Journal()) != 0 {
+		t.Error("sent although a deny was recorded before the start")
+	}
+}
+
+// An older copy of the ledger does not know what was sent. The actuator does,
+// and is asked before the claim.
+func TestRestoredLedgerRepeatsNothing(t *testing.T) {
+	w := newWorld(t)
+	w.healthy()
+	if err := w.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	copied, err := os.ReadFile(w.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	w.healthy()
+	w.breakNow(0.3)
+	w.until("effect", 15*time.Minute, applied)
+	if err := w.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if err := os.Remove(w.path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(w.path, copied, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	w.run(4 * time.Minute) // still in the same window
+	seen := map[string]int{}
+	for _, e := range w.actuator.Effects() {
+		if seen[e.Key]++; seen[e.Key] > 1 {
+			t.Errorf("%s was sent again from an older copy of the ledger", e.Key)
+		}
+	}
+}
+
+// A service that was renamed while its action awaited the outcome does not
+// lock the target for ever.
+func TestRenamedServiceFreesItsTarget(t *testing.T) {
+	w := newWorld(t)
+	w.healthy()
+	w.breakNow(0.3)
+	w.until("effect", 15*time.Minute, applied)
+	w.set.Digest = "set-2"
+	w.set.Services[0].Name, w.set.Services[0].Digest = "renamed", "doc-2"
+	w.set.Services[0].Remediation.Service = "renamed"
+	if err := w.r.Reload(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	w.run(30 * time.Minute)
+	w.r.View(func(s *ledger.State) {
+		if len(s.Unsettled) != 0 {
+			t.Errorf("still locked: %v", s.Unsettled)
+		}
+		for key, e := range s.Effects {
+			if e.Service == "checkout" && e.Outcome != compare.OutcomeUnknown {
+				t.Errorf("%s of the removed service is %s, want unknown", key, e.Outcome)
+			}
+		}
+	})
+}
+
+// The effect in doubt of a removed service is asked about all the same.
+func TestRemovedServiceInDoubt(t *testing.T) {
+	w := newWorld(t)
+	w.healthy()
+	w.actuator.SetMode(executetest.ModeDropReply)
+	w.breakNow(0.3)
+	w.until("effect in doubt", 15*time.Minute, func(r reconcile.Result) bool { return r.Effect == execute.InDoubt })
+	w.set = spec.Set{Digest: "set-2"}
+	if err := w.r.Reload(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		w.r.Sweep(t.Context())
+		w.pass(step30)
+	}
+	w.r.View(func(s *ledger.State) {
+		for key, e := range s.Effects {
+			if e.Effect != execute.Landed {
+				t.Errorf("%s is %s, want landed", key, e.Effect)
+			}
+		}
+	})
+}
+
+// A disk that is full: nothing is done, people learn of the ledger and of the
+// service, and every page ends when it is over.
+func TestFullDiskPagesAndEnds(t *testing.T) {
+	w := newWorld(t)
+	w.healthy()
+	w.faulty.fill(errors.New("database or disk is full"))
+	w.breakNow(0.3)
+	w.run(30 * time.Minute)
+	if w.r.Ready() == "" {
+		t.Error("ready although the ledger cannot be written")
+	}
+	if len(w.actuator.Journal()) != 0 {
+		t.Error("something was sent without a ledger")
+	}
+	open := w.pager.open()
+	var service, fault bool
+	for id, p := range open {
+		service = service || p.Service == "checkout"
+		fault = fault || id == "ledger"
+	}
+	if !service || !fault {
+		t.Fatalf("pages = %v, want one for the service and one for the ledger", open)
+	}
+	w.faulty.fill(nil)
+	w.errorRatio = func(time.Time) float64 { return 0 }
+	w.run(15 * time.Minute)
+	if open := w.pager.open(); len(open) != 0 {
+		t.Errorf("pages that nothing ends: %v", open)
+	}
+	if why := w.r.Ready(); why != "" {
+		t.Errorf("not ready: %s", why)
+	}
+}
+
+// A sweep whose look takes long is no gap: the service is being watched.
+func TestSlowLookIsNoGap(t *testing.T) {
+	w := newWorld(t)
+	w.healthy()
+	before := w.kinds()[ledger.KindGap]
+	w.slow = 3 * time.Minute
+	w.run(30 * time.Minute)
+	if got := w.kinds()[ledger.KindGap]; got != before {
+		t.Errorf("%d gaps were recorded while the source was slow", got-before)
+	}
+	w.slow = 0
+	w.pass(10 * time.Minute) // the process was stopped
+	w.sweep()
+	if got := w.kinds()[ledger.KindGap]; got != before+1 {
+		t.Errorf("%d gaps after a pause, want one\n%s", got-before, lines(w.dump(), "gap"))
+	}
+}
+
+func lines(text, with string) string {
+	var out []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.Contains(line, with) {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
+}

@@ -1,0 +1,275 @@
+package reconcile
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+)
+
+// Run makes passes until ctx ends; then it takes no new work and returns when
+// what was begun is said.
+//
+// Nothing slow holds up anything else: services that are measured by the same
+// sources are looked at together, each pass runs by itself, and people are told
+// beside them. A source, a model, an actuator or a pager that hangs delays what
+// depends on it, and no page of another service.
+func (r *Reconciler) Run(ctx context.Context) error {
+	if err := r.Start(ctx); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { r.stopping.Store(true) })
+	defer stop()
+	// What is under way is finished although ctx ended: a measurement that was
+	// cut short would read as unknown, and a send as in doubt.
+	l := &loop{
+		r: r, work: context.WithoutCancel(ctx), busy: map[string]bool{}, again: map[string]bool{},
+		slots: make(chan struct{}, max(1, r.o.Config.Sweep.Concurrency)), news: make(chan struct{}, 1),
+	}
+	r.slots = l.slots
+	l.begun.Go(func() { l.tell(ctx) })
+	for !r.stopping.Load() {
+		r.guard("sweep", l.sweep)
+		l.wait(ctx)
+	}
+	l.begun.Wait()
+	r.told(l.work, true)
+	return nil
+}
+
+// loop is what runs at the same time.
+type loop struct {
+	r    *Reconciler
+	work context.Context
+	// begun is everything that Run waits for.
+	begun sync.WaitGroup
+	// slots bound the passes that compute at a time; one that waits for a
+	// model or an actuator holds none.
+	slots chan struct{}
+	// news asks for people to be told now.
+	news chan struct{}
+
+	mu sync.Mutex
+	// busy are the services, and the groups of sources, that are being worked
+	// on; again are services that were asked for meanwhile.
+	busy, again map[string]bool
+}
+
+// sweep begins a look at each group of services that is not being looked at.
+func (l *loop) sweep() {
+	l.r.keep(l.work)
+	set := l.r.Set()
+	for _, g := range bySource(set) {
+		l.begin("source "+g.sources, func() {
+			now := l.r.o.Now()
+			f := l.r.look(l.work, set, g.services, now)
+			for _, svc := range g.services {
+				l.pass(svc, f, now)
+			}
+			l.tellSoon()
+		})
+	}
+	l.begin("orphans", func() { l.r.orphans(l.work, l.r.seen(), l.r.o.Now()) })
+}
+
+// begin runs f by itself unless the last one of that name still runs.
+func (l *loop) begin(name string, f func()) {
+	l.mu.Lock()
+	running := l.busy[name]
+	l.busy[name] = true
+	l.mu.Unlock()
+	if running {
+		l.r.tel.late()
+		return
+	}
+	l.begun.Go(func() {
+		l.r.guard(name, f)
+		l.mu.Lock()
+		l.busy[name] = false
+		l.mu.Unlock()
+	})
+}
+
+// pass begins one pass of a service. While one runs, a further one is only
+// remembered: a service is never worked on twice at a time.
+func (l *loop) pass(svc spec.Service, f *fleet, now time.Time) {
+	name := "service " + svc.Name
+	l.mu.Lock()
+	running := l.busy[name]
+	l.busy[name] = true
+	l.mu.Unlock()
+	if running {
+		return
+	}
+	l.begun.Go(func() {
+		l.slots <- struct{}{}
+		l.r.one(l.work, f, svc, now)
+		<-l.slots
+		l.mu.Lock()
+		l.busy[name] = false
+		again := l.again[svc.Name]
+		delete(l.again, svc.Name)
+		l.mu.Unlock()
+		l.tellSoon()
+		if again {
+			l.early(svc.Name)
+		}
+	})
+}
+
+// early makes a pass of one service between sweeps, measured afresh.
+func (l *loop) early(service string) {
+	svc, ok := l.r.Set().Service(service)
+	if !ok || l.r.stopping.Load() {
+		return
+	}
+	l.mu.Lock()
+	running := l.busy["service "+service]
+	l.again[service] = running
+	l.mu.Unlock()
+	if !running {
+		l.pass(svc, l.r.seen(), l.r.o.Now())
+	}
+}
+
+// tell keeps people's view in line, every interval and whenever there is news.
+func (l *loop) tell(ctx context.Context) {
+	for {
+		timer := time.NewTimer(l.r.o.Config.Sweep.Interval)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		case <-l.news:
+			timer.Stop()
+		}
+		l.r.told(l.work, false)
+	}
+}
+
+func (l *loop) tellSoon() {
+	select {
+	case l.news <- struct{}{}:
+	default:
+	}
+}
+
+// wait makes early passes until the next sweep is due or ctx ends.
+func (l *loop) wait(ctx context.Context) {
+	timer := time.NewTimer(l.r.jittered())
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			return
+		case service := <-l.r.wake:
+			l.early(service)
+		}
+	}
+}
+
+// group is services that are measured by the same sources.
+type group struct {
+	sources  string
+	services []spec.Service
+}
+
+// bySource groups the services by the sources that they need.
+func bySource(set spec.Set) []group {
+	groups := map[string][]spec.Service{}
+	for _, svc := range set.Services {
+		var names []string
+		for _, o := range svc.Objectives {
+			for _, q := range o.Indicator.Queries() {
+				names = append(names, q.Source)
+			}
+		}
+		slices.Sort(names)
+		key := strings.Join(slices.Compact(names), ",")
+		groups[key] = append(groups[key], svc)
+	}
+	var out []group
+	for _, key := range sortedKeys(groups) {
+		out = append(out, group{key, groups[key]})
+	}
+	return out
+}
+
+// unslotted runs something slow without holding up the passes of others.
+func (r *Reconciler) unslotted(f func()) {
+	if r.slots != nil {
+		<-r.slots
+		defer func() { r.slots <- struct{}{} }()
+	}
+	f()
+}
+
+// guard keeps the loop alive through a fault of one part of it. A fault that
+// stays shows in the age of the last completed sweep, on which an alert rule
+// outside pages.
+func (r *Reconciler) guard(what string, f func()) (done bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			r.log.Error("panic in the loop", "in", what, "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	f()
+	return true
+}
+
+// Start records what a start changes: the documents, and that nobody watched.
+func (r *Reconciler) Start(ctx context.Context) error {
+	if err := r.recordDocuments(ctx, r.Set()); err != nil {
+		return err
+	}
+	return r.recordGap(ctx, "", "start")
+}
+
+// recordGap says that nobody watched one service, or "" for all.
+func (r *Reconciler) recordGap(ctx context.Context, service, why string) error {
+	return r.book.one(ctx, func(*ledger.State) (ledger.Draft, error) {
+		return ledger.Draft{Kind: ledger.KindGap, Service: service, Body: ledger.Gap{Why: why}}, nil
+	})
+}
+
+// jittered spreads the sweeps of many agents over one interval.
+func (r *Reconciler) jittered() time.Duration {
+	s := r.o.Config.Sweep
+	spread := s.Jitter * (2*rand.Float64() - 1)
+	return time.Duration(float64(s.Interval) * (1 + spread))
+}
+
+// Hint asks for an early pass of one service; unknown names, and hints sooner
+// than hintInterval after the last, are ignored.
+func (r *Reconciler) Hint(service string) {
+	if _, ok := r.Set().Service(service); !ok {
+		return
+	}
+	now := r.o.Now()
+	r.mu.Lock()
+	soon := now.Sub(r.hints[service]) < r.o.Config.Limits.HintInterval
+	if !soon {
+		r.hints[service] = now
+	}
+	r.mu.Unlock()
+	if !soon {
+		r.nudge(service)
+	}
+}
+
+// nudge starts a pass at once; a full queue loses it, and the next sweep comes.
+func (r *Reconciler) nudge(service string) {
+	select {
+	case r.wake <- service:
+	default:
+	}
+}
