@@ -34,7 +34,7 @@ type wiring struct {
 // is done.
 func (a *app) wire(ctx context.Context, s site, store ledger.Store, f purpose) (*wiring, error) {
 	w := &wiring{site: s, freezes: a.freezeDir(s.cfg.Ledger.FreezeDir)}
-	measurer, err := newFleet(s.cfg.Sources, f.onQuery)
+	measurer, err := newFleet(s.cfg.Sources, a.now, f.onQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -94,12 +94,12 @@ type purpose struct {
 // fleet gives the clocks of the sources that answer.
 type fleet struct{ *prom.Fleet }
 
-func newFleet(sources []config.Source, onQuery func(source, result string)) (fleet, error) {
+func newFleet(sources []config.Source, now func() time.Time, onQuery func(source, result string)) (fleet, error) {
 	var all []*prom.Source
 	for _, c := range sources {
 		src, err := prom.New(prom.Options{
 			Name: c.Name, URL: c.URL, HTTP: c.HTTP.HTTPClientConfig, Params: c.Params, Timeout: c.Timeout,
-			MaxConcurrency: c.MaxConcurrency, QueriesPerSecond: c.QueriesPerSecond, OnQuery: onQuery,
+			MaxConcurrency: c.MaxConcurrency, QueriesPerSecond: c.QueriesPerSecond, OnQuery: onQuery, Now: now,
 		})
 		if err != nil {
 			return fleet{}, err
@@ -110,12 +110,13 @@ func newFleet(sources []config.Source, onQuery func(source, result string)) (fle
 	return fleet{f}, err
 }
 
-// Clocks asks every source for its time; one that does not answer has none.
-func (f fleet) Clocks(ctx context.Context) map[string]time.Time {
-	out := map[string]time.Time{}
+// Clocks gives how far the clock of each source is ahead of this host's; one
+// that does not answer in time has none.
+func (f fleet) Clocks(ctx context.Context) map[string]time.Duration {
+	out := map[string]time.Duration{}
 	for _, c := range f.Fleet.Clocks(ctx) {
 		if c.Err == nil {
-			out[c.Source] = c.Time
+			out[c.Source] = c.Offset
 		}
 	}
 	return out

@@ -68,8 +68,10 @@ type Query struct {
 	// FirstSample is the time of the oldest sample in a long window. It is set
 	// on coverage queries and asked only when the total has no value, so that a
 	// person can be told how long the window is still warming.
-	FirstSample   string
-	RawSuccess    bool
+	FirstSample string
+	RawSuccess  bool
+	// AbsentBadZero: an absent bad beside a present total is zero. It says
+	// nothing about an absent good, which is unknown.
 	AbsentBadZero bool
 	// Refused says why the query must not be asked; the answer is
 	// Unknown(query-error) with these words.

@@ -107,7 +107,7 @@ func TestPassAsksWhatAssessNeeds(t *testing.T) {
 
 func TestAtFillsTheQueries(t *testing.T) {
 	o := objective()
-	o.Indicator.AbsentBadZero = true
+	o.Indicator.AbsentBadZero = true // carried as it is; only an absent bad heeds it
 	o.Indicator.Good.Source, o.Indicator.Total.Source = "probe", "probe"
 	want := measure.Query{
 		ID:     measure.ID{Service: "checkout", Objective: "availability", Window: time.Hour, At: now},

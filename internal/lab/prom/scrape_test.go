@@ -103,8 +103,8 @@ func TestSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if clock, err := source.Clock(t.Context()); err != nil || !clock.Equal(start) {
-		t.Errorf("the source's clock is %s, %v, want %s", clock, err, start)
+	if clock := source.Clock(t.Context()); clock.Err != nil || !clock.Time.Equal(start) {
+		t.Errorf("the source's clock is %+v, want %s", clock, start)
 	}
 	o := spec.Objective{
 		ID: "availability", Target: 0.99, Window: time.Hour, JudgeWindow: time.Minute,

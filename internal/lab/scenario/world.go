@@ -135,6 +135,7 @@ func (w *world) measurer(ctx context.Context) (reconcile.Measurer, error) {
 	}
 	src, err := measureprom.New(measureprom.Options{
 		Name: source, URL: url, HTTP: promconfig.DefaultHTTPClientConfig, Timeout: patience, QueriesPerSecond: unlimited,
+		Now: w.now.time,
 	})
 	if err != nil {
 		return nil, err
@@ -175,12 +176,13 @@ func (w *world) close() error {
 // fleet gives the clocks of the sources that answer.
 type fleet struct{ *measureprom.Fleet }
 
-// Clocks asks every source for its time; one that does not answer has none.
-func (f fleet) Clocks(ctx context.Context) map[string]time.Time {
-	out := map[string]time.Time{}
+// Clocks gives how far the clock of each source is ahead of this host's; one
+// that does not answer in time has none.
+func (f fleet) Clocks(ctx context.Context) map[string]time.Duration {
+	out := map[string]time.Duration{}
 	for _, c := range f.Fleet.Clocks(ctx) {
 		if c.Err == nil {
-			out[c.Source] = c.Time
+			out[c.Source] = c.Offset
 		}
 	}
 	return out

@@ -164,9 +164,7 @@ func (b *batch) events(ctx context.Context, q measure.Query, m measure.Measureme
 	newest := sampleTime(b.ask(ctx, q.SampleTime, q.ID.At))
 	m.Notes = notes(total, part, newest)
 	m.SampleAt = newest.at
-	// Beside a total, an absent part may be zero: none has happened yet. Where
-	// there was no event at all it is, whatever the document says.
-	if part.reason == measure.NoData && total.reason == "" && (q.AbsentBadZero || total.value == 0) {
+	if part.reason == measure.NoData && total.reason == "" && absentIsZero(q, total.value) {
 		part = reading{}
 	}
 	if name, r := worst([]string{"total", name, "sample time"}, total, part, newest); r.reason != "" {
@@ -181,6 +179,14 @@ func (b *batch) events(ctx context.Context, q measure.Query, m measure.Measureme
 		return unknown(m, name, outOfRange(part, "exceeds the total by more than 1 %"))
 	}
 	return counts(m, q.Bad != "", min(part.value, total.value), total.value)
+}
+
+// absentIsZero: beside a total, an absent bad may be zero, because none has
+// happened yet. An absent good is a series that vanished: read as zero it would
+// be 100 % errors, out of a renamed metric. Where there was no event at all,
+// either is zero, whatever the document says; the ratio is not known then.
+func absentIsZero(q measure.Query, total float64) bool {
+	return total == 0 || (q.Bad != "" && q.AbsentBadZero)
 }
 
 func counts(m measure.Measurement, isBad bool, part, total float64) measure.Measurement {

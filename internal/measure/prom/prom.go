@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/config"
-	"github.com/prometheus/common/model"
 	"golang.org/x/time/rate"
 
 	"github.com/setpoint-dev/setpoint/internal/measure"
@@ -50,6 +49,9 @@ type Options struct {
 	MaxBytes int64
 	// OnQuery is told the result of each call: "ok" or a measure.Reason.
 	OnQuery func(source, result string)
+	// Now is this host's clock, with which the source's is compared; nil is
+	// time.Now.
+	Now func() time.Time
 }
 
 func (o Options) withDefaults() Options {
@@ -67,6 +69,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.OnQuery == nil {
 		o.OnQuery = func(string, string) {}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	return o
 }
@@ -121,38 +126,12 @@ func New(opts Options) (*Source, error) {
 // Name is the name of the source in setpoint.yaml.
 func (s *Source) Name() string { return s.opts.Name }
 
-// Clock asks for the source's own time. Host, store and source clocks that
-// differ by more than 5 s hold everything. The time is that of the sample: a
-// server which evaluates a little in the past still stamps its present.
-func (s *Source) Clock(ctx context.Context) (time.Time, error) {
-	var at time.Time
-	r := s.call(ctx, func(ctx context.Context) reading {
-		v, warnings, infos, err := s.api.Query(ctx, "time()", time.Time{}, v1.WithTimeout(s.opts.Timeout))
-		if err != nil {
-			return s.fault(ctx, err)
-		}
-		switch v := v.(type) {
-		case *model.Scalar:
-			at = v.Timestamp.Time().UTC()
-		case model.Vector:
-			if len(v) == 1 {
-				at = v[0].Timestamp.Time().UTC()
-			}
-		}
-		return interpret(v, warnings, infos)
-	})
-	if r.reason != "" {
-		return time.Time{}, fmt.Errorf("clock of source %q: %s: %s", s.opts.Name, r.reason, r.detail)
-	}
-	return at, nil
-}
-
 // query asks one expression at one instant.
 func (s *Source) query(ctx context.Context, expr string, at time.Time) reading {
 	return s.call(ctx, func(ctx context.Context) reading {
 		v, warnings, infos, err := s.api.Query(ctx, expr, at, v1.WithTimeout(s.opts.Timeout))
 		if err != nil {
-			return s.fault(ctx, err)
+			return s.fault(ctx, err, s.opts.Timeout)
 		}
 		return checkInstant(interpret(v, warnings, infos), at)
 	})

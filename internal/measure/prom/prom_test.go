@@ -121,7 +121,7 @@ func TestMeasureEvents(t *testing.T) {
 		"good empty":           {"could be a renamed metric", []func(answers, *measure.Query){set("good", vector())}, unknown(measure.NoData)},
 		"bad empty":            {"could be a renamed metric", []func(answers, *measure.Query){bad(vector())}, unknown(measure.NoData)},
 		"bad empty, zero":      {"the document declares an absent bad as zero", []func(answers, *measure.Query){bad(vector()), absentZero}, known(100, 100, 0)},
-		"good empty, zero":     {"likewise an absent good", []func(answers, *measure.Query){set("good", vector()), absentZero}, known(0, 100, 1)},
+		"good empty, zero":     {"a good that vanished is no outage: the flag is about bad only", []func(answers, *measure.Query){set("good", vector()), absentZero}, unknown(measure.NoData)},
 		"both empty, zero":     {"it never makes an absent total zero", []func(answers, *measure.Query){bad(vector()), set("total", vector()), absentZero}, unknown(measure.NoData)},
 		"no sample":            {"whatever increase says, nothing fresh is there", []func(answers, *measure.Query){set("newest", vector())}, noTime(measure.NoData)},
 		"sample time is NaN":   {"no time", []func(answers, *measure.Query){set("newest", vector("NaN"))}, noTime(measure.NotFinite)},
@@ -286,32 +286,6 @@ func TestNewRefuses(t *testing.T) {
 			_, err := prom.New(tc.opts)
 			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("%s: got %v", tc.reason, err)
-			}
-		})
-	}
-}
-
-func TestClock(t *testing.T) {
-	cases := map[string]struct {
-		reason, body string
-		ok           bool
-	}{
-		"scalar":  {"Prometheus", success(fmt.Sprintf(`{"resultType":"scalar","result":[%d.5,"%d.5"]}`, now.Unix(), now.Unix())), true},
-		"vector":  {"a server that evaluates 30 s ago still stamps its present", success(fmt.Sprintf(`{"resultType":"vector","result":[{"metric":{},"value":[%d.5,"%d"]}]}`, now.Unix(), now.Unix()-30)), true},
-		"nothing": {"no time", vector(), false},
-		"HTML":    {"no time", "<html>", false},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.FormValue("time") != "" {
-					t.Error("the clock probe names an instant, so the answer would be ours")
-				}
-				_, _ = w.Write([]byte(tc.body))
-			}))
-			got, err := s.Clock(t.Context())
-			if (err == nil) != tc.ok || (tc.ok && !got.Equal(now.Add(500*time.Millisecond))) {
-				t.Errorf("%s: got %v, %v", tc.reason, got, err)
 			}
 		})
 	}

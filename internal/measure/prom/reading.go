@@ -102,8 +102,8 @@ func checkInstant(r reading, asked time.Time) reading {
 
 // fault turns a failed call into a reason. Neither the HTTP status nor the
 // errorType is trusted alone: whatever is not known to be the query's own fault
-// is the source's.
-func (s *Source) fault(ctx context.Context, err error) reading {
+// is the source's. limit is how long the call was given.
+func (s *Source) fault(ctx context.Context, err error, limit time.Duration) reading {
 	if errors.Is(err, errPartial) {
 		return reading{reason: measure.Partial, detail: errPartial.Error()}
 	}
@@ -111,7 +111,7 @@ func (s *Source) fault(ctx context.Context, err error) reading {
 		return reading{reason: measure.SourceError, detail: "the pass ended before the answer came"}
 	}
 	if errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-		return reading{reason: measure.SourceError, detail: fmt.Sprintf("no whole answer within %s", s.opts.Timeout)}
+		return reading{reason: measure.SourceError, detail: fmt.Sprintf("no whole answer within %s", limit)}
 	}
 	if e, ok := errors.AsType[*v1.Error](err); ok {
 		reason := measure.SourceError
