@@ -8,6 +8,7 @@ package execute
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/gate"
@@ -73,17 +74,40 @@ type Observation struct {
 	Detail string
 }
 
-// ErrNoPermit is returned for a zero, expired or foreign permit.
+// ErrNoPermit is returned for a zero, expired or foreign permit, and for one
+// that was withdrawn at the last moment (Executor's ready).
 var ErrNoPermit = errors.New("no valid permit")
 
 // Executor sends permitted actions of one technology. Execute sends at most
 // once and never retries; whatever it cannot prove is InDoubt. It does not
-// remember keys: that one permit is sent once is the ledger's claim. Its error
-// is ErrNoPermit or another refusal before anything was sent; the receipt
-// beside an error is Failed and says the same. Observe changes nothing.
+// remember keys: that one permit is sent once is the ledger's claim.
+//
+// Reaching a target takes time, in which a permit expires or a freeze is
+// acknowledged. So ready is asked at the last moment, on the caller's
+// goroutine, when nothing but the first byte is left to do, and the expiry is
+// looked at after it (LastLook); nil is always ready. Waiting for the target
+// ends at the permit's expiry at the latest.
+//
+// The error is ErrNoPermit or another refusal before anything was sent; the
+// receipt beside an error is Failed and says the same. Observe changes nothing.
 type Executor interface {
-	Execute(ctx context.Context, p gate.Permit) (Receipt, error)
+	Execute(ctx context.Context, p gate.Permit, ready func() error) (Receipt, error)
 	Observe(ctx context.Context, a spec.Action, key gate.Key) Observation
+}
+
+// LastLook says whether the permit may still be sent: it asks ready and then,
+// because the answer may have taken its time, looks at the expiry. An executor
+// calls it right before the first byte.
+func LastLook(p gate.Permit, now func() time.Time, ready func() error) error {
+	if ready != nil {
+		if err := ready(); err != nil {
+			return fmt.Errorf("%w: withdrawn at the last moment: %w", ErrNoPermit, err)
+		}
+	}
+	if !p.Valid(now()) {
+		return fmt.Errorf("%w: it was never minted, or expired at %s", ErrNoPermit, p.Expires().UTC().Format(time.RFC3339))
+	}
+	return nil
 }
 
 // Refused is the receipt beside an error: nothing was sent.

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"unicode"
 )
 
 // CheckURL reports whether a URL is covered by an allow-list. It compares the
@@ -35,12 +36,19 @@ func parsePlain(raw string) (*url.URL, error) {
 		return nil, fmt.Errorf("url %s holds user info; use target.secret instead", u.Redacted())
 	case u.Hostname() == "", u.Opaque != "":
 		return nil, fmt.Errorf("url %s has no host", u.Redacted())
+	case !ascii(u.Hostname()):
+		return nil, fmt.Errorf("url %s: the host is not ASCII; write its xn-- form", u.Redacted())
 	case u.Fragment != "":
 		return nil, fmt.Errorf("url %s has a fragment, which is never sent", u.Redacted())
 	case !plainPath(u):
 		return nil, fmt.Errorf("url %s: the path holds dots or escaped separators", u.Redacted())
 	}
 	return u, nil
+}
+
+// ascii: letters that only look alike are another host.
+func ascii(host string) bool {
+	return strings.IndexFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) < 0
 }
 
 // plainPath refuses paths that two servers may read as two places.

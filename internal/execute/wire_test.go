@@ -16,7 +16,7 @@ import (
 )
 
 func TestCheckURL(t *testing.T) {
-	allow := []string{"http://scaler.internal/", "https://flags.internal:8443/api/checkout", "http://one.internal"}
+	allow := []string{"http://scaler.internal/", "http://kilo.internal/", "https://flags.internal:8443/api/checkout", "http://one.internal"}
 	cases := map[string]struct {
 		url  string
 		want bool
@@ -42,6 +42,8 @@ func TestCheckURL(t *testing.T) {
 		"EscapedSlash":   {"https://flags.internal:8443/api/checkout%2f..%2fadmin", false},
 		"Backslash":      {`http://scaler.internal\@evil.example/`, false},
 		"Fragment":       {"http://scaler.internal/#x", false},
+		"LooksAlike":     {"http://one.internal\u2024example/", false},
+		"KelvinSign":     {"http://\u212Ailo.internal/", false},
 		"File":           {"file:///etc/passwd", false},
 		"Opaque":         {"http:scaler.internal/", false},
 		"NoHost":         {"http:///checkout", false},

@@ -22,6 +22,10 @@ type Bench struct {
 	Parameters propose.Parameters
 	// Fault sets how the target behaves; false skips what it cannot do.
 	Fault func(Mode) bool
+	// Connecting sets what happens while the executor reaches for the target:
+	// hook runs after that began and before it is done, with the context that
+	// bounds it. It is nil where nothing is reached for before the send.
+	Connecting func(hook func(context.Context))
 	// Journal is the target's own record.
 	Journal func() []Record
 }
@@ -32,6 +36,7 @@ type Factory func(t *testing.T, now func() time.Time) Bench
 // Run is the contract of an executor.
 func Run(t *testing.T, factory Factory) {
 	t.Run("Refuses", func(t *testing.T) { refuses(t, factory) })
+	t.Run("LastMoment", func(t *testing.T) { lastMoment(t, factory) })
 	t.Run("Receipts", func(t *testing.T) { receipts(t, factory) })
 	t.Run("OnePermitOneSend", func(t *testing.T) { oneSend(t, factory) })
 	t.Run("Observe", func(t *testing.T) { observes(t, factory) })
@@ -78,7 +83,7 @@ func refuses(t *testing.T, factory Factory) {
 		t.Run(name, func(t *testing.T) {
 			c := &clock{now: tc.now}
 			b := factory(t, c.read)
-			r, err := b.Executor.Execute(tc.ctx, tc.permit(t, b))
+			r, err := b.Executor.Execute(tc.ctx, tc.permit(t, b), nil)
 			if !errors.Is(err, tc.want) {
 				t.Errorf("%s: error %v, want %v", tc.reason, err, tc.want)
 			}
@@ -124,7 +129,7 @@ func receipts(t *testing.T, factory Factory) {
 				b.Action.Timeout = time.Second
 			}
 			p := Permit(t, b.Action, b.Parameters, start)
-			r, err := b.Executor.Execute(t.Context(), p)
+			r, err := b.Executor.Execute(t.Context(), p, nil)
 			if err != nil {
 				t.Fatalf("%s: %v", tc.reason, err)
 			}
@@ -170,11 +175,11 @@ func oneSend(t *testing.T, factory Factory) {
 	c := &clock{now: start}
 	b := factory(t, c.read)
 	p := Permit(t, b.Action, b.Parameters, start)
-	if _, err := b.Executor.Execute(t.Context(), p); err != nil {
+	if _, err := b.Executor.Execute(t.Context(), p, nil); err != nil {
 		t.Fatal(err)
 	}
 	c.now = p.Expires()
-	if _, err := b.Executor.Execute(t.Context(), p); !errors.Is(err, execute.ErrNoPermit) {
+	if _, err := b.Executor.Execute(t.Context(), p, nil); !errors.Is(err, execute.ErrNoPermit) {
 		t.Errorf("a permit was sent again after its expiry: %v", err)
 	}
 	checkJournal(t, b.Journal(), p, 1)
@@ -197,7 +202,7 @@ func observes(t *testing.T, factory Factory) {
 	if !b.Fault(ModeDropReply) {
 		t.Skip("the target cannot lose a reply")
 	}
-	if r, err := b.Executor.Execute(t.Context(), p); err != nil || r.Effect != execute.InDoubt {
+	if r, err := b.Executor.Execute(t.Context(), p, nil); err != nil || r.Effect != execute.InDoubt {
 		t.Fatalf("lost reply: %+v, %v", r, err)
 	}
 	after := b.Executor.Observe(t.Context(), b.Action, p.Key())

@@ -238,7 +238,7 @@ func TestConcurrent(t *testing.T) {
 	done := make(chan execute.Effect)
 	for range 8 {
 		go func() {
-			r, _ := e.Execute(context.Background(), p)
+			r, _ := e.Execute(context.Background(), p, nil)
 			done <- r.Effect
 		}()
 	}

@@ -2,10 +2,10 @@ package webhook
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
@@ -16,23 +16,26 @@ import (
 
 func newBody(b []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(b)) }
 
-// send does the one round trip. It goes below http.Client, which follows
-// redirects.
-func (e *Executor) send(ctx context.Context, req *http.Request, late time.Duration) execute.Receipt {
-	// Until a connection was handed over (dialled, and TLS agreed), not one
-	// byte of the request can have been written. After that it may have been.
+// unsent is the receipt when not one byte of the request was written.
+func (e *Executor) unsent(err error) execute.Receipt {
+	return execute.Receipt{Effect: execute.Failed, At: e.now(), Detail: "not sent: " + execute.CleanText(err.Error(), execute.MaxDetail)}
+}
+
+// send does the one round trip over a connection that stands. It goes below
+// http.Client, which follows redirects.
+func (e *Executor) send(req *http.Request, conn net.Conn, late time.Duration) execute.Receipt {
+	// Until the request has the connection, not one byte of it can have been
+	// written. After that it may have been.
 	var connected atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 	})
-	resp, err := e.transport.RoundTrip(req.WithContext(ctx))
+	resp, err := over(conn).RoundTrip(req.WithContext(ctx))
+	if err != nil && !connected.Load() {
+		return e.unsent(err)
+	}
 	if err != nil {
-		r := execute.Receipt{Effect: execute.InDoubt, At: e.now(), Detail: "no answer: " + execute.CleanText(err.Error(), execute.MaxDetail)}
-		if !connected.Load() {
-			r.Effect = execute.Failed
-			r.Detail = "not sent: " + execute.CleanText(err.Error(), execute.MaxDetail)
-		}
-		return r
+		return execute.Receipt{Effect: execute.InDoubt, At: e.now(), Detail: "no answer: " + execute.CleanText(err.Error(), execute.MaxDetail)}
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, readErr := readAnswer(resp)

@@ -6,7 +6,9 @@
 // things that HTTP clients like to do are shut off, because each of them sends
 // an effect twice or elsewhere: connections are not reused (Go replays some
 // requests on a dead reused connection), redirects are not followed, and no
-// proxy is taken from the environment.
+// proxy is taken from the environment. A fourth would send one too late: the
+// connection is opened here and not by the client, so that permit and freezes
+// are looked at when it stands.
 package webhook
 
 import (
@@ -38,7 +40,8 @@ type Options struct {
 	Secret func(name string) ([]byte, bool)
 	// Now is the clock for permits, signatures and receipts.
 	Now func() time.Time
-	// Dial opens connections; nil is the network's own.
+	// Dial opens connections and gives up when its context ends; nil is the
+	// network's own.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// TLS is for private authorities; nil is the system's.
 	TLS *tls.Config
@@ -52,6 +55,9 @@ type Executor struct {
 	secret    func(string) ([]byte, bool)
 	now       func() time.Time
 	userAgent string
+	dial      func(ctx context.Context, network, address string) (net.Conn, error)
+	tls       *tls.Config
+	// transport is for reading; each send has one of its own.
 	transport *http.Transport
 }
 
@@ -71,43 +77,59 @@ func New(o Options) (*Executor, error) {
 	if o.UserAgent == "" {
 		o.UserAgent = "setpoint"
 	}
+	e := &Executor{
+		allow: o.Allow, secret: o.Secret, now: o.Now, userAgent: o.UserAgent,
+		dial: o.Dial, tls: o.TLS, transport: newTransport(),
+	}
+	e.transport.DialContext = o.Dial
+	e.transport.TLSClientConfig = o.TLS
+	return e, nil
+}
+
+// newTransport is a transport without a way to connect.
+func newTransport() *http.Transport {
 	// HTTP/2 would share a connection and resend refused streams.
 	only1 := new(http.Protocols)
 	only1.SetHTTP1(true)
-	return &Executor{
-		allow: o.Allow, secret: o.Secret, now: o.Now, userAgent: o.UserAgent,
-		transport: &http.Transport{
-			Proxy:                  nil, // HTTP_PROXY must not carry an effect elsewhere
-			DialContext:            o.Dial,
-			TLSClientConfig:        o.TLS,
-			Protocols:              only1,
-			DisableKeepAlives:      true,
-			DisableCompression:     true, // so that the limit is on what was sent
-			MaxResponseHeaderBytes: execute.MaxAnswer,
-		},
-	}, nil
+	return &http.Transport{
+		Proxy:                  nil, // HTTP_PROXY must not carry an effect elsewhere
+		Protocols:              only1,
+		DisableKeepAlives:      true,
+		DisableCompression:     true, // so that the limit is on what was sent
+		MaxResponseHeaderBytes: execute.MaxAnswer,
+	}
 }
 
-// Execute sends the permitted action once. The deadline is the action's
-// timeout, counted from here.
-func (e *Executor) Execute(ctx context.Context, p gate.Permit) (execute.Receipt, error) {
+// Execute sends the permitted action once: it connects, looks at the permit
+// and at ready, and writes. The deadline of all of it is the action's timeout,
+// counted from here.
+func (e *Executor) Execute(ctx context.Context, p gate.Permit, ready func() error) (execute.Receipt, error) {
+	refused := func(err error) (execute.Receipt, error) {
+		return execute.Refused(e.now(), fmt.Errorf("%s to %s: %w", Uses, p.Key(), err))
+	}
 	body, err := e.check(ctx, p)
 	if err != nil {
-		return execute.Refused(e.now(), fmt.Errorf("%s to %s: %w", Uses, p.Key(), err))
+		return refused(err)
 	}
 	a := p.Action()
 	ctx, cancel := context.WithTimeout(ctx, a.Timeout)
 	defer cancel()
 	req, err := e.post(a, p.Key(), body)
 	if err != nil {
-		return execute.Refused(e.now(), fmt.Errorf("%s to %s: %w", Uses, p.Key(), err))
+		return refused(err)
 	}
-	// The permit is looked at again: signing came after the first look, and
-	// nothing may start once it expired.
-	if !p.Valid(e.now()) {
-		return execute.Refused(e.now(), fmt.Errorf("%s to %s: %w: it expired at %s", Uses, p.Key(), execute.ErrNoPermit, p.Expires().UTC().Format(time.RFC3339)))
+	conn, err := e.connect(ctx, p, req.URL)
+	if errors.Is(err, execute.ErrNoPermit) {
+		return refused(err)
 	}
-	return e.send(ctx, req, a.MaxLateness), nil
+	if err != nil {
+		return e.unsent(err), nil
+	}
+	defer func() { _ = conn.Close() }()
+	if err := execute.LastLook(p, e.now, ready); err != nil {
+		return refused(err)
+	}
+	return e.send(req.WithContext(ctx), conn, a.MaxLateness), nil
 }
 
 // check refuses whatever must not be sent, and returns the bytes to send.

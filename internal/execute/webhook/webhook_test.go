@@ -2,6 +2,8 @@ package webhook_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,7 +69,7 @@ func serve(t *testing.T, h http.HandlerFunc) (*webhook.Executor, spec.Action) {
 
 func send(t *testing.T, e *webhook.Executor, a spec.Action) execute.Receipt {
 	t.Helper()
-	r, err := e.Execute(t.Context(), executetest.Permit(t, a, six, now))
+	r, err := e.Execute(t.Context(), executetest.Permit(t, a, six, now), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,22 +77,48 @@ func send(t *testing.T, e *webhook.Executor, a spec.Action) execute.Receipt {
 }
 
 func TestContract(t *testing.T) {
-	executetest.Run(t, func(t *testing.T, now func() time.Time) executetest.Bench {
-		target, err := executetest.NewActuator(executetest.ActuatorOptions{Secret: secret, State: map[string]any{"replicas": 4}, Now: now})
-		if err != nil {
-			t.Fatal(err)
-		}
-		srv := httptest.NewServer(target)
-		t.Cleanup(srv.Close)
-		a := action(srv.URL)
-		return executetest.Bench{
-			Executor:   executor(t, webhook.Options{Allow: []string{srv.URL + "/"}, Now: now}),
-			Action:     a,
-			Parameters: six,
-			Fault:      func(m executetest.Mode) bool { target.SetMode(m); return true },
-			Journal:    target.Journal,
-		}
-	})
+	for name, start := range map[string]func(http.Handler) *httptest.Server{
+		"http": httptest.NewServer, "https": httptest.NewTLSServer,
+	} {
+		t.Run(name, func(t *testing.T) {
+			executetest.Run(t, func(t *testing.T, now func() time.Time) executetest.Bench { return bench(t, now, start) })
+		})
+	}
+}
+
+func bench(t *testing.T, now func() time.Time, start func(http.Handler) *httptest.Server) executetest.Bench {
+	t.Helper()
+	target, err := executetest.NewActuator(executetest.ActuatorOptions{Secret: secret, State: map[string]any{"replicas": 4}, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := start(target)
+	t.Cleanup(srv.Close)
+	connecting := func(context.Context) {}
+	return executetest.Bench{
+		Executor: executor(t, webhook.Options{
+			Allow: []string{srv.URL + "/"}, Now: now, TLS: trusting(srv),
+			Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+				connecting(ctx)
+				return (&net.Dialer{}).DialContext(ctx, network, address)
+			},
+		}),
+		Action:     action(srv.URL),
+		Parameters: six,
+		Fault:      func(m executetest.Mode) bool { target.SetMode(m); return true },
+		Connecting: func(hook func(context.Context)) { connecting = hook },
+		Journal:    target.Journal,
+	}
+}
+
+// trusting is a client's configuration that knows a test server; nil for http.
+func trusting(srv *httptest.Server) *tls.Config {
+	if srv.Certificate() == nil {
+		return nil
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(srv.Certificate())
+	return &tls.Config{RootCAs: pool}
 }
 
 // Every status of the contract's row, with and without a body that says
@@ -196,7 +224,7 @@ func TestRequest(t *testing.T) {
 		body, _ = io.ReadAll(r.Body)
 	})
 	p := executetest.Permit(t, a, six, now)
-	if _, err := e.Execute(t.Context(), p); err != nil {
+	if _, err := e.Execute(t.Context(), p, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got.Method != http.MethodPost || got.URL.Path != "/checkout" || got.Header.Get("Content-Type") != "application/json" {
@@ -237,7 +265,7 @@ func TestUnsignedWithoutSecret(t *testing.T) {
 	e, a := serve(t, func(_ http.ResponseWriter, r *http.Request) { header = r.Header.Clone() })
 	a.Target.Secret = ""
 	a.Parameters = nil
-	r, err := e.Execute(t.Context(), executetest.Permit(t, a, nil, now))
+	r, err := e.Execute(t.Context(), executetest.Permit(t, a, nil, now), nil)
 	if err != nil || r.Effect != execute.Applied {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -315,7 +343,7 @@ func TestRefusals(t *testing.T) {
 			a := action(srv.URL)
 			tc.change(&a)
 			e := executor(t, webhook.Options{Allow: []string{tc.allow}})
-			r, err := e.Execute(t.Context(), executetest.Permit(t, a, six, now))
+			r, err := e.Execute(t.Context(), executetest.Permit(t, a, six, now), nil)
 			if err == nil || r.Effect != execute.Failed || !strings.Contains(err.Error(), tc.text) {
 				t.Fatalf("%s: receipt %+v, error %v, want one with %q", tc.reason, r, err, tc.text)
 			}
@@ -342,7 +370,7 @@ func TestExpiresBetweenCheckAndSend(t *testing.T) {
 		Allow: []string{srv.URL + "/"}, Now: func() time.Time { return at },
 		Secret: func(string) ([]byte, bool) { at = at.Add(executetest.TTL); return secret, true },
 	})
-	_, err := e.Execute(t.Context(), executetest.Permit(t, action(srv.URL), six, now))
+	_, err := e.Execute(t.Context(), executetest.Permit(t, action(srv.URL), six, now), nil)
 	if !errors.Is(err, execute.ErrNoPermit) || seen.Load() != 0 {
 		t.Errorf("error %v, %d requests; want ErrNoPermit and none", err, seen.Load())
 	}
