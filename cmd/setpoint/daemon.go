@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 
 	"github.com/setpoint-dev/setpoint/internal/budget"
@@ -68,33 +67,20 @@ func (d *daemon) sweepOnce(ctx context.Context) error {
 	return d.loop.Run(ctx)
 }
 
-// tokenFile holds the tokens of web.tokensFile as last read.
-type tokenFile struct {
-	path string
-	mu   sync.Mutex
-	now  web.Tokens
+// tokenBox holds the tokens of web.tokensFile as last loaded.
+type tokenBox struct {
+	mu  sync.Mutex
+	now web.Tokens
 }
 
-func (t *tokenFile) get() web.Tokens {
+func (t *tokenBox) get() web.Tokens {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.now
 }
 
-func (t *tokenFile) reload() error {
-	if t.path == "" {
-		return nil
-	}
-	data, err := os.ReadFile(t.path)
-	if err != nil {
-		return fmt.Errorf("web.tokensFile: %w", err)
-	}
-	parsed, err := web.ParseTokens(t.path, data)
-	if err != nil {
-		return err
-	}
+func (t *tokenBox) set(tokens web.Tokens) {
 	t.mu.Lock()
-	t.now = parsed
-	t.mu.Unlock()
-	return nil
+	defer t.mu.Unlock()
+	t.now = tokens
 }

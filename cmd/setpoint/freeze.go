@@ -31,8 +31,8 @@ outranks every configuration. Measuring and paging go on.`,
   setpoint thaw --all --reason "done"`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if reason == "" {
-				return usageError(cmd, "--reason is required: say why, for the people who find it frozen")
+			if err := needReason(cmd, &reason, "say why, for the people who find it frozen"); err != nil {
+				return err
 			}
 			f := ledger.Freeze{ID: web.NewFreezeID(), Service: service, By: actor(), Reason: reason, At: a.now().UTC()}
 			if until != "" {
@@ -156,11 +156,11 @@ func (a *app) thawCommand() *cobra.Command {
   setpoint thaw f3a9c2d1 --reason "migration is done"
   setpoint thaw --all --reason "all clear"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case all == (len(args) > 0):
+			if all == (len(args) > 0) {
 				return usageError(cmd, "name the freezes to lift, or give --all (`setpoint get freezes` lists them)")
-			case reason == "":
-				return usageError(cmd, "--reason is required: say why it may act again")
+			}
+			if err := needReason(cmd, &reason, "say why it may act again"); err != nil {
+				return err
 			}
 			return a.thaw(cmd.Context(), args, reason)
 		},

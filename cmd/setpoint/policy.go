@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 
 	"github.com/spf13/cobra"
@@ -21,18 +20,15 @@ func (s site) bundle() (fsys fs.FS, name string, err error) {
 	return bundleAt(s.cfg.Policies.Path)
 }
 
-func bundleAt(folder string) (fsys fs.FS, name string, err error) {
-	if folder == "" {
+func bundleAt(path string) (fsys fs.FS, name string, err error) {
+	if path == "" {
 		return policies.FS, "", nil
 	}
-	info, err := os.Stat(folder)
+	opened, err := openFolder(path, rego.MaxBundle)
 	if err != nil {
-		return nil, "", fmt.Errorf("policy: %w", err)
+		return nil, "", fmt.Errorf("policy: %w: name the root of the bundle", err)
 	}
-	if !info.IsDir() {
-		return nil, "", fmt.Errorf("policy: %s is no folder: name the root of the bundle", folder)
-	}
-	return os.DirFS(folder), folder, nil
+	return opened, path, nil
 }
 
 // policy loads the bundle as a whole. It reaches the loop only when its own

@@ -8,11 +8,13 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/setpoint-dev/setpoint/internal/gate/rego"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
 	"github.com/setpoint-dev/setpoint/internal/web"
@@ -56,11 +58,16 @@ type daemon struct {
 	log     *slog.Logger
 	metrics *agentMetrics
 	loop    *reconcile.Reconciler
-	tokens  tokenFile
+	tokens  tokenBox
+	// reloading keeps two reloads from mixing what they read.
+	reloading sync.Mutex
 }
 
 func (a *app) runAgent(ctx context.Context, s site, once bool) (err error) {
 	log := a.logger(s.cfg.Telemetry.LogFormat)
+	if err := s.unmet().Err(); err != nil {
+		return err
+	}
 	if err := s.checkSecrets(log); err != nil {
 		return err
 	}
@@ -107,11 +114,13 @@ func (a *app) daemon(ctx context.Context, s site, store ledger.Store, log *slog.
 		return nil, err
 	}
 	metrics.policyLoaded(w.options.Policy != nil)
-	d := &daemon{wiring: w, app: a, log: log, metrics: metrics, tokens: tokenFile{path: s.cfg.Web.TokensFile}}
+	d := &daemon{wiring: w, app: a, log: log, metrics: metrics}
 	w.options.Registerer, w.options.Logger = metrics.registry, log
-	if err := d.tokens.reload(); err != nil {
+	tokens, err := s.tokens()
+	if err != nil {
 		return nil, err
 	}
+	d.tokens.set(tokens)
 	return d, nil
 }
 
@@ -189,22 +198,32 @@ func (d *daemon) reloadOnHangup(ctx context.Context) error {
 }
 
 // reload reads policy, documents, rules and tokens again. Everything must be
-// good before anything changes.
+// good before anything changes: half a reload would be a state that nobody
+// wrote down. What cannot fail is swapped last.
 func (d *daemon) reload(ctx context.Context) error {
-	policy, err := d.site.policy(ctx)
-	d.metrics.policyLoaded(err == nil)
-	if err == nil {
-		err = d.tokens.reload()
-	}
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
+	tokens, policy, err := d.reread(ctx)
 	if err == nil {
 		err = d.loop.Reload(ctx, policy)
 	}
 	if err != nil {
-		d.log.Error("reload failed; the last good state stays", "err", err)
+		d.log.Error("reload failed; the last good state stays, with its tokens", "err", err)
 		return err
 	}
-	d.log.Info("reloaded", "services", len(d.loop.Set().Services), "policy", short(policy.Revision()))
+	d.tokens.set(tokens)
+	d.log.Info("reloaded", "services", len(d.loop.Set().Services), "tokens", tokens.Len(), "policy", short(policy.Revision()))
 	return nil
+}
+
+// reread parses everything and changes nothing; the error tells all faults at
+// once.
+func (d *daemon) reread(ctx context.Context) (web.Tokens, *rego.Policy, error) {
+	tokens, tokensErr := d.site.tokens()
+	policy, policyErr := d.site.policy(ctx)
+	d.metrics.policyLoaded(policyErr == nil)
+	_, documentsErr := (&fileRules{site: d.site}).documents()
+	return tokens, policy, errors.Join(documentsErr, policyErr, tokensErr)
 }
 
 func (d *daemon) webOptions() web.Options {

@@ -17,19 +17,22 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/reconcile/freezefile"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/internal/spec/openslo"
+	"github.com/setpoint-dev/setpoint/internal/web"
 )
 
 // site is one setpoint.yaml with what it names on this host.
 type site struct {
 	file string
 	cfg  config.Config
+	// positions are the places of the keys in the file.
+	positions spec.Positions
 }
 
 // site reads the configuration; its paths are then relative to the working
 // directory.
 func (a *app) site() (site, error) {
 	file := a.configFile()
-	data, err := os.ReadFile(file)
+	data, err := readRegular(file)
 	if err != nil {
 		return site{}, noConfig(file, err)
 	}
@@ -38,7 +41,8 @@ func (a *app) site() (site, error) {
 		return site{}, err
 	}
 	cfg.SetDirectory(filepath.Dir(file))
-	return site{file: file, cfg: cfg}, nil
+	doc, _ := spec.OneDocument(spec.File{Name: file, Data: data}) // Parsed without a fault just now.
+	return site{file: file, cfg: cfg, positions: doc.Positions()}, nil
 }
 
 // errNoConfig says that there is no configuration.
@@ -65,7 +69,7 @@ func (a *app) places() (places, error) {
 		return places{freezeDir: s.cfg.Ledger.FreezeDir, socket: s.cfg.Web.Socket}, nil
 	}
 	file := a.configFile()
-	data, readErr := os.ReadFile(file)
+	data, readErr := readRegular(file)
 	if readErr != nil {
 		return places{}, noConfig(file, readErr)
 	}
@@ -110,7 +114,7 @@ func (s site) documents() (spec.Set, error) {
 // file may be absent: then mode observe proposes nothing.
 func (s site) rules() (*rules.Rules, error) {
 	path := s.cfg.Proposer.Rules
-	data, err := os.ReadFile(path)
+	data, err := readRegular(path)
 	switch {
 	case err == nil:
 		return rules.Load(spec.File{Name: path, Data: data})
@@ -120,6 +124,19 @@ func (s site) rules() (*rules.Rules, error) {
 		return nil, fmt.Errorf("proposer.rules: no file %s: write one (`rules: []` proposes nothing), or name another in %s", path, s.file)
 	}
 	return nil, fmt.Errorf("proposer.rules: %w", err)
+}
+
+// tokens reads web.tokensFile; without one there are none.
+func (s site) tokens() (web.Tokens, error) {
+	path := s.cfg.Web.TokensFile
+	if path == "" {
+		return web.Tokens{}, nil
+	}
+	data, err := readRegular(path)
+	if err != nil {
+		return web.Tokens{}, fmt.Errorf("web.tokensFile: %w", err)
+	}
+	return web.ParseTokens(path, data)
 }
 
 // loadDocuments reads files, folders and globs.
@@ -143,14 +160,15 @@ func readDocuments(patterns []string) ([]spec.File, error) {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	files := make([]spec.File, 0, len(names))
+	var faults spec.Faults
 	for _, name := range names {
-		data, err := os.ReadFile(name)
+		data, err := readRegular(name)
 		if err != nil {
-			return nil, fmt.Errorf("documents: %w", err)
+			faults = append(faults, spec.Fault{Pos: spec.Position{File: name}, Text: "cannot be read: " + err.Error()})
 		}
 		files = append(files, spec.File{Name: name, Data: data})
 	}
-	return files, nil
+	return files, faults.Err()
 }
 
 // expand gives the files that one entry of documents names.

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,12 +36,13 @@ func (a *app) validateCommand() *cobra.Command {
 	var live bool
 	cmd := &cobra.Command{
 		Use:   "validate [path...]",
-		Short: "Check the configuration and the documents, and show what each action may get",
-		Long: `Check the configuration and the documents: one line a fault, with file and line,
-and nothing is loaded while there is one. Without faults it shows the ceiling of
-each action: the highest verdict that it can get, and why.
+		Short: "Check all that `run` needs, and show what each action may get",
+		Long: `Check the configuration, the documents, and every file that they name: rules,
+policy with its tests, prompts, secrets and tokens. One line a fault, with file
+and line, and nothing is loaded while there is one. Without faults it shows the
+ceiling of each action: the highest verdict that it can get, and why.
 
-With paths, those documents are checked instead of the configured ones.`,
+With paths, only those documents are checked.`,
 		Example: `  setpoint validate
   setpoint validate slo/checkout.yaml
   setpoint validate -o json`,
@@ -46,7 +50,7 @@ With paths, those documents are checked instead of the configured ones.`,
 			if live {
 				return errors.New("--live is not in this version: `setpoint plan` shows whether each query returns one fresh series")
 			}
-			return a.validate(args, output)
+			return a.validate(cmd.Context(), args, output)
 		},
 	}
 	cmd.Flags().BoolVar(&live, "live", false, "also ask every source (not in this version)")
@@ -54,8 +58,8 @@ With paths, those documents are checked instead of the configured ones.`,
 	return cmd
 }
 
-func (a *app) validate(paths []string, output string) error {
-	set, maxMode, err := a.check(paths)
+func (a *app) validate(ctx context.Context, paths []string, output string) error {
+	set, maxMode, err := a.check(ctx, paths)
 	var faults spec.Faults
 	if err != nil && !errors.As(err, &faults) {
 		return err
@@ -86,21 +90,43 @@ func (a *app) validate(paths []string, output string) error {
 	return nil
 }
 
-// check finds every fault that can be found at once: a configuration with
-// faults does not hide those of the documents.
-func (a *app) check(paths []string) (spec.Set, spec.Mode, error) {
-	s, siteErr := a.site()
-	var faults spec.Faults
-	if err := collect(&faults, siteErr); err != nil && (len(paths) == 0 || !errors.Is(err, errNoConfig)) {
+// check finds every fault that can be found at once.
+func (a *app) check(ctx context.Context, paths []string) (spec.Set, spec.Mode, error) {
+	s, err := a.site()
+	switch {
+	case len(paths) > 0:
+		return a.checkDocuments(s, err, paths)
+	case err != nil:
 		return spec.Set{}, spec.Observe, err
 	}
-	documents := s.cfg.Documents
-	if len(paths) > 0 {
-		documents = paths
+	set, err := loadDocuments(s.cfg.Documents)
+	if err == nil {
+		err = s.fits(set, true)
 	}
-	set, err := loadDocuments(documents)
+	var faults spec.Faults
+	if err != nil {
+		faults = s.fault("documents", err)
+	}
+	faults = append(faults, a.startFaults(ctx, s)...)
+	if err := faults.Err(); err != nil {
+		return spec.Set{}, spec.Observe, err
+	}
+	if _, err := os.Stat(s.cfg.Ledger.SQLite.Path); errors.Is(err, fs.ErrNotExist) {
+		a.say("setpoint: `run` also needs a ledger at %s: `setpoint ledger init` creates it", s.cfg.Ledger.SQLite.Path)
+	}
+	return set, s.cfg.Limits.MaxMode, nil
+}
+
+// checkDocuments checks some documents, with the configuration if there is
+// one. A fault in it does not hide those of the documents.
+func (a *app) checkDocuments(s site, siteErr error, paths []string) (spec.Set, spec.Mode, error) {
+	var faults spec.Faults
+	if err := collect(&faults, siteErr); err != nil && !errors.Is(err, errNoConfig) {
+		return spec.Set{}, spec.Observe, err
+	}
+	set, err := loadDocuments(paths)
 	if err == nil && siteErr == nil {
-		err = s.fits(set, len(paths) == 0)
+		err = s.fits(set, false)
 	}
 	if err := collect(&faults, err); err != nil {
 		return spec.Set{}, spec.Observe, err
@@ -109,7 +135,6 @@ func (a *app) check(paths []string) (spec.Set, spec.Mode, error) {
 		return spec.Set{}, spec.Observe, err
 	}
 	if siteErr != nil {
-		// Only documents were asked about, and no configuration is there.
 		a.say("setpoint: %v; only the documents were checked", siteErr)
 		return set, spec.Auto, nil
 	}
@@ -117,18 +142,17 @@ func (a *app) check(paths []string) (spec.Set, spec.Mode, error) {
 }
 
 // fits checks the documents against the configuration. The rules are compared
-// with the whole set only: a part of it may lack what they name.
+// with the whole set only: a part of it may lack what they name. A rules file
+// that does not load is a fault of its own.
 func (s site) fits(set spec.Set, whole bool) error {
 	var faults spec.Faults
 	if err := collect(&faults, s.cfg.Validate(set)); err != nil {
 		return err
 	}
-	r, err := s.rules()
-	if err == nil && whole {
-		err = r.Validate(set)
-	}
-	if err := collect(&faults, err); err != nil {
-		return err
+	if r, err := s.rules(); whole && err == nil {
+		if err := collect(&faults, r.Validate(set)); err != nil {
+			return err
+		}
 	}
 	return faults.Err()
 }

@@ -35,6 +35,27 @@ func (a *app) record(ctx context.Context, s site, m message, direct func(*reconc
 	return errors.Join(err, store.Close())
 }
 
+// cleanReason makes one line of --reason, which may be empty.
+func cleanReason(cmd *cobra.Command, text *string) error {
+	clean, err := web.Reason(*text)
+	if err != nil {
+		return usageError(cmd, "--reason: %v", err)
+	}
+	*text = clean
+	return nil
+}
+
+// needReason also wants one.
+func needReason(cmd *cobra.Command, text *string, missing string) error {
+	if err := cleanReason(cmd, text); err != nil {
+		return err
+	}
+	if *text == "" {
+		return usageError(cmd, "--reason is required: %s", missing)
+	}
+	return nil
+}
+
 // noWriter says what to do when neither the agent nor the ledger takes a
 // write.
 func noWriter(s site, err error) error {
@@ -59,6 +80,9 @@ func (a *app) answerCommand(yes bool) *cobra.Command {
   setpoint %s t42 --reason "the release is known to be bad"`, word),
 		Args: oneArg("one ticket (`setpoint get approvals` lists them)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cleanReason(cmd, &reason); err != nil {
+				return err
+			}
 			s, err := a.site()
 			if err != nil {
 				return err
@@ -95,8 +119,8 @@ the target first: an SLI that recovered proves nothing about who fixed it.`,
 			if effect != execute.Landed && effect != execute.NotLanded {
 				return usageError(cmd, "--as wants landed or not-landed, not %q", as)
 			}
-			if reason == "" {
-				return usageError(cmd, "--reason is required: say how you know")
+			if err := needReason(cmd, &reason, "say how you know"); err != nil {
+				return err
 			}
 			s, err := a.site()
 			if err != nil {
@@ -154,8 +178,8 @@ func (a *app) resetCommand() *cobra.Command {
   setpoint budget reset --reason "after the review"      # the global budget`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if reason == "" {
-				return usageError(cmd, "--reason is required: say why it may be trusted again")
+			if err := needReason(cmd, &reason, "say why it may be trusted again"); err != nil {
+				return err
 			}
 			body := web.ResetRequest{Service: service, Action: action, Reason: reason}
 			if until != "" {
