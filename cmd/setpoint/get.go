@@ -138,7 +138,14 @@ func list[T any](build func(web.View, web.Filter) web.List[T], rows func(*lister
 			l.app.say("no %s", l.kind.name)
 			return nil
 		}
-		return t.write(l.app.out, l.app.colour)
+		if err := t.write(l.app.out, l.app.colour); err != nil {
+			return err
+		}
+		// Beside the table, so that whoever reads its lines reads no hint.
+		for _, h := range t.hints {
+			l.app.say("%s", strings.Map(printable, h))
+		}
+		return nil
 	}
 }
 

@@ -45,6 +45,12 @@ type table struct {
 	rows   [][]string
 	// coloured are the columns whose words have a colour.
 	coloured []int
+	// hints say what can be done about the rows, for people.
+	hints []string
+}
+
+func (t *table) hint(format string, args ...any) {
+	t.hints = append(t.hints, fmt.Sprintf(format, args...))
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
@@ -94,7 +100,7 @@ func paint(word string, body bool) string {
 		switch word {
 		case "breached", "deny", "denied", "worsened", "in-doubt", "open":
 			code = red
-		case "met", "auto", "approved", "recovered", "improved":
+		case "met", "auto", "approved", "executed", "recovered", "improved":
 			code = green
 		case "unknown", "approval", "escalate", "pending", "hold":
 			code = yellow

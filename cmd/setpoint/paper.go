@@ -75,8 +75,8 @@ func (p *paper) measured(objectives []web.Objective) {
 	p.head("measured")
 	for _, o := range objectives {
 		p.line("  %s: %s, target %s", o.Name, stateText(o.State, o.Reason), percent(&o.Target))
-		p.line("    errors in the judge window %s, in the SLO's window %s, error budget left %s",
-			percent(o.JudgeErrorRatio), percent(o.ErrorRatio), percent(o.ErrorBudgetRemaining))
+		p.line("    errors in the judge window %s, in the SLO's window %s, error budget %s",
+			percent(o.JudgeErrorRatio), percent(o.ErrorRatio), budgetText(o.ErrorBudgetRemaining))
 		if rates := burnRates(o.BurnRates); rates != "" {
 			p.line("    burn rates %s", rates)
 		}
@@ -90,6 +90,15 @@ func (p *paper) measured(objectives []web.Objective) {
 			p.line("    %s", o.Detail)
 		}
 	}
+}
+
+// budgetText says how much of an error budget is left, or how far it is
+// overspent.
+func budgetText(left *float64) string {
+	if left != nil && *left < 0 {
+		return fmt.Sprintf("spent %.3g times over", 1-*left)
+	}
+	return percent(left) + " left"
 }
 
 func (p *paper) reasons(details []web.Detail) {
@@ -129,15 +138,15 @@ func (p *paper) verdict(v web.Verdict) {
 	p.head("verdict: " + v.Verdict + hold)
 	p.reasons(v.Details)
 	p.rules(v.Rules, v.Details)
-	p.needs(v.Needs)
+	p.needs("needs", v.Needs)
 	if v.Digest != "" {
 		p.line("  digest %s, policy %s", short(v.Digest), short(v.PolicyRevision))
 	}
 }
 
-func (p *paper) needs(needs []web.Need) {
+func (p *paper) needs(word string, needs []web.Need) {
 	if len(needs) > 0 {
-		p.line("  needs %s", needsText(needs))
+		p.line("  %s %s", word, needsText(needs))
 	}
 }
 
@@ -194,7 +203,7 @@ func (p *paper) people(e web.Explanation) {
 			d.ID, clock(d.Time), d.Verdict, d.Effect, d.Outcome, d.ID))
 	}
 	for _, a := range e.Approvals {
-		p.head(fmt.Sprintf("ticket %s is %s: %s %s, expires %s", a.ID, a.State, a.Action, parametersText(a.Parameters), clock(a.Expires)))
+		p.ticket(a)
 	}
 	for _, pg := range e.Pages {
 		p.head(fmt.Sprintf("page %s is open: %s", pg.ID, pg.Summary))
@@ -227,11 +236,15 @@ func (p *paper) decision(d web.DecisionDetail) {
 	p.head(fmt.Sprintf("verdict: %s%s, step %s", d.Verdict, hold, d.Step))
 	p.reasons(d.Details)
 	p.rules(d.Rules, d.Details)
-	p.needs(d.Needs)
-	if t := d.Ticket; t != nil {
-		p.head(fmt.Sprintf("ticket %s: %s %s", t.ID, t.State, answersText(t.Answers)))
+	word := "needs"
+	if t := d.Ticket; t != nil && t.State != "open" {
+		word = "needed"
 	}
-	p.receipt(d.Receipt)
+	p.needs(word, d.Needs)
+	if d.Ticket != nil {
+		p.ticket(*d.Ticket)
+	}
+	p.receipt(d)
 	if j := d.Judgement; j != nil {
 		p.head(fmt.Sprintf("outcome: %s by %s, errors %s before, %s after, cost %.4g",
 			j.Outcome, j.Objective, percent(&j.Before), percent(&j.After), j.Cost))
@@ -240,14 +253,43 @@ func (p *paper) decision(d web.DecisionDetail) {
 	}
 }
 
-func (p *paper) receipt(r *web.Receipt) {
+// ticket is what people were asked and what they said.
+func (p *paper) ticket(t web.Approval) {
+	asked := strings.TrimSpace(t.Action + " " + parametersText(t.Parameters))
+	switch {
+	case t.State == "open":
+		p.head(fmt.Sprintf("ticket %s is open: %s, expires %s", t.ID, asked, clock(t.Expires)))
+		p.line("  setpoint approve %s --reason '…', or setpoint deny %s --reason '…'", t.ID, t.ID)
+	case t.Started != nil:
+		p.head(fmt.Sprintf("ticket %s is %s: %s, executed %s", t.ID, t.State, asked, clock(*t.Started)))
+	default:
+		p.head(fmt.Sprintf("ticket %s is %s: %s", t.ID, t.State, asked))
+	}
+	if t.Reason != "" && len(t.Answers) == 0 {
+		p.line("  %s", t.Reason)
+	}
+	for _, a := range t.Answers {
+		p.line("  %s by %s (%s) %s%s", pastWord(a.Answer), a.By, a.Via, clock(a.Time), because(a.Reason))
+	}
+}
+
+// because is the reason that somebody gave, if any.
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+func (p *paper) receipt(d web.DecisionDetail) {
+	r := d.Receipt
 	if r == nil {
-		p.head("effect: none, nothing was sent")
+		p.head("effect: none, nothing was sent by this decision")
 		return
 	}
 	p.head("effect: " + r.Effect)
 	if r.Sent != nil {
-		p.line("  sent %s", clock(*r.Sent))
+		p.line("  sent %s to %s", clock(*r.Sent), r.Target)
 	}
 	if r.Detail != "" {
 		p.line("  the actuator: %s", r.Detail)
@@ -256,6 +298,13 @@ func (p *paper) receipt(r *web.Receipt) {
 		p.line("  void: %s", r.Void)
 	}
 	if r.Settled != "" {
-		p.line("  settled by %s", r.Settled)
+		p.line("  settled by %s%s", r.Settled, because(r.SettledFor))
+	}
+	if inDoubt(r.Effect) {
+		p.line("  nobody knows whether it acted, and it is never sent again; service and target stay locked")
+		if r.Horizon != nil {
+			p.line("  it may still land until %s", clock(*r.Horizon))
+		}
+		p.line("  look at the target, then: setpoint settle %s --as landed|not-landed --reason '…'", d.ID)
 	}
 }

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/execute"
+	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/web"
 )
@@ -82,21 +85,33 @@ func actionsTable(l *lister, items []web.Action) (*table, []string) {
 }
 
 func approvalsTable(l *lister, items []web.Approval) (*table, []string) {
-	t := columns(l, []string{"TICKET", "SERVICE", "ACTION", "PARAMETERS", "STATE", "ASKED", "EXPIRES", "NEEDS"},
-		"EPISODE", "KEY", "DIGEST", "ANSWERS", "REASON")
+	t := columns(l, []string{"TICKET", "SERVICE", "ACTION", "PARAMETERS", "STATE", "ASKED", "EXPIRES", "NEEDS", "ANSWERS"},
+		"EPISODE", "KEY", "DIGEST", "REASON")
 	t.coloured = []int{4}
 	var names []string
 	now := l.app.now()
 	for _, a := range items {
 		names = append(names, "approval/"+a.ID)
-		expires := left(&a.Expires, now)
-		if a.State != "open" {
-			expires = ""
+		expires := ""
+		if a.State == "open" {
+			expires = left(&a.Expires, now)
+			t.hint("%s waits: setpoint approve %s --reason '…', or setpoint deny %s --reason '…'", a.ID, a.ID, a.ID)
 		}
-		t.row(l, []string{a.ID, a.Service, a.Action, parametersText(a.Parameters), a.State, age(now.Sub(a.Asked)), expires, needsText(a.Needs)},
-			a.Episode, a.Key, short(a.Digest), answersText(a.Answers), a.Reason)
+		t.row(l, []string{
+			a.ID, a.Service, a.Action, parametersText(a.Parameters), ticketState(a), age(now.Sub(a.Asked)) + " ago",
+			expires, needsText(a.Needs), answersText(a.Answers),
+		}, a.Episode, a.Key, short(a.Digest), a.Reason)
 	}
 	return t, names
+}
+
+// ticketState tells an answer that was carried out from one that waits for
+// its pass.
+func ticketState(a web.Approval) string {
+	if a.Started != nil {
+		return "executed"
+	}
+	return a.State
 }
 
 func needsText(needs []web.Need) string {
@@ -114,9 +129,16 @@ func needsText(needs []web.Need) string {
 func answersText(answers []web.Answer) string {
 	var parts []string
 	for _, a := range answers {
-		parts = append(parts, a.By+":"+a.Answer)
+		parts = append(parts, pastWord(a.Answer)+" by "+a.By)
 	}
-	return strings.Join(parts, " ")
+	return strings.Join(parts, ", ")
+}
+
+func pastWord(answer string) string {
+	if answer == web.WordApprove {
+		return "approved"
+	}
+	return "denied"
 }
 
 func budgetsTable(l *lister, items []web.Budget) (*table, []string) {
@@ -142,25 +164,75 @@ func budgetsTable(l *lister, items []web.Budget) (*table, []string) {
 }
 
 func decisionsTable(l *lister, items []web.Decision) (*table, []string) {
-	t := columns(l, []string{"DECISION", "TIME", "SERVICE", "ACTION", "PARAMETERS", "VERDICT", "REASONS", "EFFECT", "OUTCOME"},
-		"STEP", "STATE", "KEY", "EPISODE", "CHARGE", "DIGEST", "POLICY")
-	t.coloured = []int{5, 8}
+	t := columns(l, []string{"DECISION", "TIME", "SERVICE", "ACTION", "PARAMETERS", "VERDICT", "STEP", "EFFECT", "OUTCOME", "WHY"},
+		"STATE", "KEY", "EPISODE", "CHARGE", "DIGEST", "POLICY")
+	t.coloured = []int{5, 7, 8}
 	var names []string
 	for _, d := range items {
 		names = append(names, "decision/"+d.ID)
-		t.row(l, []string{d.ID, clock(d.Time), d.Service, d.Action, parametersText(d.Parameters), d.Verdict, words(d.Reasons), d.Effect, d.Outcome},
-			d.Step, d.State, d.Key, d.Episode, fmt.Sprintf("%.4g", d.Charge), short(d.Digest), short(d.PolicyRevision))
+		why := words(d.Reasons)
+		if !l.wide() {
+			why = firstReasons(d.Reasons)
+		}
+		if inDoubt(d.Effect) {
+			t.hint("%s: nobody knows whether it acted; look at the target, then setpoint settle %s --as landed|not-landed --reason '…'", d.ID, d.ID)
+		}
+		t.row(l, []string{
+			d.ID, clock(d.Time), d.Service, d.Action, parametersText(d.Parameters), d.Verdict, d.Step,
+			unlessNone(d.Effect), unlessNone(d.Outcome), why,
+		}, d.State, d.Key, d.Episode, fmt.Sprintf("%.4g", d.Charge), short(d.Digest), short(d.PolicyRevision))
 	}
 	return t, names
 }
 
+// inDoubt are the effects that a person may settle.
+func inDoubt(effect string) bool {
+	return effect == string(execute.InDoubt) || effect == string(execute.Unknown)
+}
+
+// unlessNone leaves a cell empty where nothing was sent or judged.
+func unlessNone(word string) string {
+	if word == "none" {
+		return ""
+	}
+	return word
+}
+
+// firstReasons keeps a line of the table short: `setpoint explain` has all.
+func firstReasons(codes []string) string {
+	const most = 2
+	// That a person agreed says more than why they were asked.
+	codes = slices.Clone(codes)
+	slices.SortStableFunc(codes, func(a, b string) int {
+		return cmp.Compare(rank(a), rank(b))
+	})
+	if len(codes) <= most {
+		return words(codes)
+	}
+	return fmt.Sprintf("%s +%d more", words(codes[:most]), len(codes)-most)
+}
+
+func rank(code string) int {
+	if code == gate.ReasonApproved {
+		return 0
+	}
+	return 1
+}
+
 func pagesTable(l *lister, items []web.Page) (*table, []string) {
-	t := columns(l, []string{"PAGE", "SERVICE", "STATE", "REASON", "NOW", "SINCE", "SUMMARY"}, "SEVERITY", "ACKED BY", "RECEIVERS", "ENDED BY")
+	t := columns(l, []string{"PAGE", "SERVICE", "STATE", "REASON", "SINCE", "SUMMARY"}, "SEVERITY", "ACKED BY", "RECEIVERS", "ENDED BY")
 	t.coloured = []int{2}
 	var names []string
 	for _, p := range items {
 		names = append(names, "page/"+p.ID)
-		t.row(l, []string{p.ID, p.Service, p.State, p.Reason, p.Now, age(l.app.now().Sub(p.Since)), p.Summary},
+		reason := p.Reason
+		if p.Now != "" && p.Now != p.Reason {
+			reason += ", now " + p.Now
+		}
+		if p.State == "open" {
+			t.hint("%s is open: setpoint ack %s says that you have seen it, so that it is not handed on", p.ID, p.ID)
+		}
+		t.row(l, []string{p.ID, p.Service, p.State, reason, age(l.app.now().Sub(p.Since)), p.Summary},
 			p.Severity, p.AckedBy, receiversText(p.Receivers), p.EndReason)
 	}
 	return t, names

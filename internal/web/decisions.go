@@ -137,13 +137,19 @@ type Need struct {
 
 // Receipt is what the actuator answered.
 type Receipt struct {
-	Effect  string     `json:"effect"`
+	Effect string `json:"effect"`
+	// Target is what was acted on.
+	Target  string     `json:"target,omitempty"`
 	Sent    *time.Time `json:"sent"`
 	At      *time.Time `json:"at"`
 	Applied *time.Time `json:"applied"`
 	Detail  string     `json:"detail"`
-	Settled string     `json:"settledBy,omitempty"`
-	Void    string     `json:"voidedFor,omitempty"`
+	// Settled is who said what became of it, and SettledFor how they knew.
+	Settled    string `json:"settledBy,omitempty"`
+	SettledFor string `json:"settledFor,omitempty"`
+	Void       string `json:"voidedFor,omitempty"`
+	// Horizon is until when an effect in doubt may still land.
+	Horizon *time.Time `json:"horizon,omitempty"`
 }
 
 // Judgement is what measurement said of the effect.
@@ -175,9 +181,12 @@ func DecisionByID(v View, id string) (detail DecisionDetail, ok bool) {
 		Needs: needs(d.Decision.Needs), Cost: d.Decision.Cost,
 		InputDigest: d.Decision.InputDigest,
 	}
-	addEffect(&detail, v.State.Effects[d.Key], id)
+	ef := v.State.Effects[d.Key]
+	addEffect(&detail, ef, id)
 	for _, tid := range slices.Sorted(maps.Keys(v.State.Tickets)) {
-		if t := v.State.Tickets[tid]; t.Decision == id {
+		t := v.State.Tickets[tid]
+		// The decision that asked, or the one that the answer let act.
+		if t.Decision == id || (detail.Receipt != nil && ef.Claim.Ticket == tid) {
 			a := approvalOf(*t)
 			detail.Ticket = &a
 		}
@@ -192,9 +201,12 @@ func addEffect(d *DecisionDetail, e *ledger.Effect, id string) {
 		return
 	}
 	d.Receipt = &Receipt{
-		Effect: string(orWord(e.Effect, execute.None)), Sent: when(e.SentAt()),
+		Effect: string(orWord(e.Effect, execute.None)), Target: e.Claim.Target, Sent: when(e.SentAt()),
 		At: when(e.Receipt.At), Applied: when(e.AppliedAt), Detail: e.Receipt.Detail,
-		Settled: e.SettledBy, Void: e.VoidedFor,
+		Settled: e.SettledBy, SettledFor: e.SettledFor, Void: e.VoidedFor,
+	}
+	if e.InDoubt() {
+		d.Receipt.Horizon = when(e.Horizon())
 	}
 	if j := e.Judgement; j != nil {
 		d.Judgement = &Judgement{

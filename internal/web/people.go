@@ -29,6 +29,8 @@ type Approval struct {
 	Needs      []Need             `json:"needs"`
 	Answers    []Answer           `json:"answers"`
 	Reason     string             `json:"reason"`
+	// Started is when its effect was started.
+	Started *time.Time `json:"started,omitempty"`
 }
 
 // Answer is what one person said.
@@ -63,7 +65,7 @@ func approvalOf(t approve.Ticket) Approval {
 		ID: t.ID, Service: t.Service, Episode: t.Episode, Decision: t.Decision, Key: string(t.Key),
 		Action: actionWord(t.Proposal), Parameters: parameters(t.Proposal.Parameters),
 		Digest: t.Digest, Asked: t.Asked.UTC(), Expires: t.Expires.UTC(), State: string(t.State),
-		Needs: needs(t.Needs), Answers: []Answer{}, Reason: t.Reason,
+		Needs: needs(t.Needs), Answers: []Answer{}, Reason: t.Reason, Started: when(t.StartedAt),
 	}
 	for _, an := range t.Answers {
 		word := WordDeny
