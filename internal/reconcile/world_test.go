@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/config"
 	"github.com/setpoint-dev/setpoint/internal/escalate"
@@ -54,6 +56,7 @@ type world struct {
 	freezer  *freezer
 	asked    atomic.Int64
 	store    *sqlite.Store
+	tracer   trace.Tracer // nil: none
 	// faulty wraps the store when it is set.
 	faulty *faultyStore
 	r      *reconcile.Reconciler
@@ -298,7 +301,7 @@ func (w *world) start() {
 	w.r, err = reconcile.New(w.t.Context(), reconcile.Options{
 		Config: w.cfg, Documents: w.documents, Measurer: w,
 		Proposer: scripted{w}, Policy: ruled{w}, Executors: map[string]execute.Executor{"webhook": hook},
-		Receivers: []escalate.Receiver{w.pager}, Store: w.faulty, Freezes: w.freezer, Now: w.clock,
+		Receivers: []escalate.Receiver{w.pager}, Store: w.faulty, Tracer: w.tracer, Freezes: w.freezer, Now: w.clock,
 		Logger: slog.New(slog.NewTextHandler(logTo{w.t}, nil)),
 	})
 	if err != nil {
