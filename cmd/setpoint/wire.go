@@ -129,7 +129,7 @@ func (s site) secret(name string) ([]byte, bool) {
 	if !ok {
 		return nil, false
 	}
-	data, err := os.ReadFile(path)
+	data, err := readRegular(path)
 	if err != nil {
 		return nil, false
 	}
@@ -141,7 +141,7 @@ func readSecret(what, path string) (config.Secret, error) {
 	if path == "" {
 		return config.Secret{}, nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := readRegular(path)
 	if err != nil {
 		return config.Secret{}, fmt.Errorf("%s: %w", what, err)
 	}
@@ -191,7 +191,11 @@ func (s site) proposer(inFile *fileRules) (reconcile.Proposer, error) {
 	}
 	var folder fs.FS = prompts.FS
 	if s.cfg.Prompts != "" {
-		folder = os.DirFS(s.cfg.Prompts)
+		opened, err := openFolder(s.cfg.Prompts, maxFile)
+		if err != nil {
+			return nil, err
+		}
+		folder = opened
 	}
 	templates, err := propose.LoadPrompts(folder)
 	if err != nil {

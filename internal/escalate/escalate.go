@@ -15,6 +15,10 @@ import (
 const (
 	// CannotAct: a breach on which Setpoint cannot or may not act.
 	CannotAct = "cannot-act"
+	// Acting and Recovering are what an open page says while something is under
+	// way, or once the service is met again and not for long enough.
+	Acting     = "acting"
+	Recovering = "recovering"
 	// HandedOver: policy or the action's class escalates, or the proposer did.
 	HandedOver       = "handed-over"
 	Blind            = "blind"

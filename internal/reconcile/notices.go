@@ -133,6 +133,9 @@ func recorded(n *step.NoticeFacts, s *ledger.State) {
 		decision, proposal := d.Decision, d.Proposal
 		n.Decision, n.Proposal = &decision, &proposal
 	}
+	if page := s.Pages[n.State.Episode]; page != nil {
+		n.Open = page.EndedAt.IsZero()
+	}
 	for _, id := range n.State.Tickets {
 		if t := s.Tickets[id]; t.Episode == n.State.Episode {
 			n.Tickets = append(n.Tickets, *t)

@@ -111,6 +111,11 @@ func (r *Reconciler) Reload(ctx context.Context, policy Policy) error {
 	if err != nil {
 		return fmt.Errorf("reload, the last good documents stay: %w", err)
 	}
+	// Recorded first: documents that act before the ledger knows of their change
+	// would act without the caution that a change asks for.
+	if err := r.recordDocuments(ctx, set); err != nil {
+		return fmt.Errorf("reload, the last good documents stay: %w", err)
+	}
 	r.mu.Lock()
 	r.set = set
 	if policy != nil {
@@ -118,7 +123,7 @@ func (r *Reconciler) Reload(ctx context.Context, policy Policy) error {
 	}
 	r.mu.Unlock()
 	r.tel.policyLoaded(r.policy())
-	return r.recordDocuments(ctx, set)
+	return nil
 }
 
 // recordDocuments appends the digests when they differ from the last ones: a

@@ -45,6 +45,9 @@ type NoticeFacts struct {
 	Doubtful []ledger.Effect
 	// Suspended holds why, by action name.
 	Suspended map[string]string
+	// Open: the episode has an open page, which must not go on saying what is
+	// over.
+	Open bool
 	// Dependencies that are not met, by name.
 	Dependencies map[string]compare.State
 	Now          time.Time
@@ -66,7 +69,11 @@ func Notices(n NoticeFacts) []Notice {
 	if muted(n) || n.State.Episode == "" {
 		return out
 	}
-	if reason, why := episodeNotice(n); reason != "" {
+	reason, why := episodeNotice(n)
+	if reason == "" && n.Open {
+		reason, why = standing(n)
+	}
+	if reason != "" {
 		notice := Notice{ID: n.State.Episode, Reason: reason, Why: why}
 		if names := sortedKeys(n.Suspended); len(names) > 0 {
 			notice.Suspended = names[0]
@@ -135,6 +142,23 @@ func breachNotice(n NoticeFacts) (reason, why string) {
 		why += ": " + n.Decision.Reasons[0].Text
 	}
 	return escalate.CannotAct, why
+}
+
+// standing is what an open page says while nothing would open it: it stays
+// until the episode ends by measurement.
+func standing(n NoticeFacts) (reason, why string) {
+	since := clock(n.State.Since)
+	switch {
+	case n.InFlight != nil && n.InFlight.InDoubt():
+		return escalate.InDoubt, fmt.Sprintf("%s of %s was sent and not answered; it is asked for its mark, never sent again", n.InFlight.Claim.Action.Name, n.InFlight.Claim.Key)
+	case n.InFlight != nil:
+		return escalate.Acting, fmt.Sprintf("%s of %s is %s and is judged by measurement", n.InFlight.Claim.Action.Name, n.InFlight.Claim.Key, n.InFlight.Effect)
+	case n.State.State == compare.Met:
+		return escalate.Recovering, fmt.Sprintf("met again since %s; over after %s of it", since, n.Service.Remediation.HoldFor)
+	case n.State.State == compare.Unknown:
+		return escalate.Blind, fmt.Sprintf("now blind: unknown (%s) since %s", n.State.Reason, since)
+	}
+	return escalate.CannotAct, "still missed since " + clock(n.State.EpisodeSince)
 }
 
 // ticketNotice looks at the newest ticket of the episode: an open one needs a

@@ -107,6 +107,35 @@ func TestNotices(t *testing.T) {
 	}
 }
 
+// An open page never goes on saying what is over.
+func TestNoticesOfAnOpenPage(t *testing.T) {
+	cases := map[string]struct {
+		why    string
+		change func(n *step.NoticeFacts)
+		want   string
+	}{
+		"Sent":    {"an approved action was sent", func(n *step.NoticeFacts) { n.InFlight = claimed(execute.Applied) }, escalate.Acting},
+		"InDoubt": {"its reply was lost", func(n *step.NoticeFacts) { n.InFlight = claimed(execute.InDoubt) }, escalate.InDoubt},
+		"Met":     {"met, and not for holdFor yet", func(n *step.NoticeFacts) { n.State.State = compare.Met }, escalate.Recovering},
+		"Missed":  {"missed again inside escalateWithin", func(*step.NoticeFacts) {}, escalate.CannotAct},
+		"Quiet": {"breached, then unknown by low traffic", func(n *step.NoticeFacts) {
+			n.State.State, n.State.Reason = compare.Unknown, compare.LowTraffic
+		}, escalate.Blind},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			n := missed(time.Minute)
+			n.Open = true
+			n.Tickets = []approve.Ticket{*ticket(approve.Approved)}
+			tc.change(&n)
+			got := step.Notices(n)
+			if len(got) != 1 || got[0].Reason != tc.want || got[0].Why == "" {
+				t.Errorf("%s: %+v, want %s", tc.why, got, tc.want)
+			}
+		})
+	}
+}
+
 // An effect whose fate nobody can tell pages whatever the service does.
 func TestNoticesInDoubt(t *testing.T) {
 	n := missed(0)
