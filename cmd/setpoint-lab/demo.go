@@ -25,8 +25,8 @@ The proposer is a rules file behind an OpenAI-compatible endpoint on loopback,
 not a language model. The demo takes two to three minutes, four at most.
 
 Exit 0 only when every claim on the screen was measured; otherwise 1, and each
-claim that was not is named. Without a terminal and without --yes it says how to
-answer, and waits.`,
+claim that was not is named. Where nobody can type, the question is answered as
+with --yes, and the screen says so.`,
 		Example: `  setpoint-lab demo
   setpoint-lab demo --yes                       # answers as os:<you>
   setpoint-lab demo --json --yes | tail -n 1    # the summary
@@ -43,6 +43,12 @@ answer, and waits.`,
 				screen = o.Err
 			}
 			o.Colour = coloured(screen)
+			if o.Terminal == nil && !o.Yes {
+				o.Yes = true
+				if _, err := fmt.Fprintln(screen, "No terminal: nobody can type, so the one question is answered as with --yes."); err != nil {
+					return err
+				}
+			}
 			return demo.Run(cmd.Context(), o)
 		},
 	}

@@ -66,6 +66,7 @@ func TestDecideFloors(t *testing.T) {
 		"BreachForUnset": {"an unknown beginning is not long ago", func(c *gate.Case) { c.Service.Remediation.BreachFor, c.Facts.Since = time.Second, time.Time{} }, held("breach-for", 0, "unknown time")},
 		"SpecProblem":    {"never met since loaded", func(c *gate.Case) { c.Facts.SpecProblem = "never met" }, held("spec-problem", 0, "never met")},
 		"FreshReads":     {"a young process", func(c *gate.Case) { c.Facts.FreshReads = 1 }, held("two-fresh-reads", 0, "1 of 2")},
+		"SilencesUnread": {"a guard that cannot be read holds", func(c *gate.Case) { c.Facts.SilencesUnreadable = "connection refused" }, held("silences-unreadable", 0, "connection refused")},
 		"Silence":        {"people know already", func(c *gate.Case) { c.Facts.Silences = []gate.Hold{{ID: "s1", By: "bob", Until: hour}} }, held("silence", time.Hour, "silenced in Alertmanager (s1) by bob")},
 		"Maintenance":    {"effect observe passes", func(c *gate.Case) { c.Facts.Maintenances = []gate.Hold{{ID: "nightly", Until: hour}} }, held("maintenance", time.Hour, "nightly")},
 		"Dependency":     {"do not treat a symptom", func(c *gate.Case) { c.Facts.Dependencies["payments-db"] = compare.Breached }, held("dependency", 0, "payments-db is breached")},

@@ -53,7 +53,10 @@ type Facts struct {
 	Freezes      []Hold
 	Maintenances []Hold
 	Silences     []Hold
-	Exceptions   []spec.Exception
+	// SilencesUnreadable says why an Alertmanager could not be asked; a guard
+	// that cannot be read holds.
+	SilencesUnreadable string
+	Exceptions         []spec.Exception
 	// Storm is set while the brake is on.
 	Storm bool
 	// ClocksApart is the difference of two clocks in words; empty when close.

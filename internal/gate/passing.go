@@ -53,6 +53,9 @@ func holdFloors(c Case) []Reason {
 	for _, h := range inForce(f.Silences, f.Now) {
 		rs = append(rs, Reason{ReasonSilence, holdText("silenced in Alertmanager", h), h.Until})
 	}
+	if f.SilencesUnreadable != "" {
+		rs = append(rs, Reason{Code: ReasonSilencesUnreadable, Text: "Alertmanager cannot be asked who silenced what: " + f.SilencesUnreadable})
+	}
 	return rs
 }
 

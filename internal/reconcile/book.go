@@ -44,6 +44,9 @@ func (b *book) catchUpLocked(ctx context.Context) error {
 		if err == nil {
 			err = b.apply(entries)
 		}
+		if err != nil && ctx.Err() != nil {
+			return err // whoever asked hung up, which says nothing of the ledger
+		}
 		if err != nil {
 			b.reading = fmt.Errorf("read the ledger: %w", err)
 			return b.reading

@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
@@ -9,14 +10,13 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/execute/executetest"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/internal/step"
-
-	"github.com/setpoint-dev/setpoint/internal/execute"
 )
 
 // ask brings the world to an open ticket and returns its id.
@@ -204,4 +204,23 @@ func lines(text, with string) string {
 		}
 	}
 	return strings.Join(out, "\n")
+}
+
+// A client that hangs up in the middle says nothing about the ledger.
+func TestHungUpClientIsNoLedgerFault(t *testing.T) {
+	w := newWorld(t)
+	id := w.ask()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.r.Answer(ctx, approve.Answer{Ticket: id, By: "os:alice", Via: "cli", Approve: true}); err == nil {
+		t.Error("a cancelled answer was recorded")
+	}
+	if why := w.r.Ready(); why != "" {
+		t.Errorf("not ready: %s", why)
+	}
+	for id := range w.pager.open() {
+		if id == "ledger" {
+			t.Error("the ledger was reported because a client hung up")
+		}
+	}
 }

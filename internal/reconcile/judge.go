@@ -52,7 +52,7 @@ func (p *pass) decide(ctx context.Context, claimed *gate.Permit) (gate.Decision,
 	if t := p.past.ticket; t != nil && t.ID == p.step.Ticket {
 		f.ApprovedTicket, f.ApprovedDigest, f.ApprovedNeeds = t.ID, t.Digest, t.Needs
 	}
-	f.Silences = p.silences(ctx)
+	p.silences(ctx, &f)
 	c := gate.Case{Service: p.svc, Proposal: p.proposal, Key: p.step.Key, Facts: f, Limits: p.r.limits()}
 	p.result.Balance = f.Balance
 	if p.proposal.Kind != propose.KindAction {

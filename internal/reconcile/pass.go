@@ -207,7 +207,7 @@ func (p *pass) pretend() {
 func (p *pass) situation(ctx context.Context) step.Situation {
 	f := p.facts(propose.Item{}, gate.KeyOf(p.svc.Name, p.past.window), "")
 	if p.assessment.Actionable() {
-		f.Silences = p.silences(ctx)
+		p.silences(ctx, &f)
 	}
 	p.result.Balance = p.tightest()
 	return step.Situation{
@@ -218,11 +218,10 @@ func (p *pass) situation(ctx context.Context) step.Situation {
 
 // silences are asked for where something could be sent. In the modes below, an
 // Alertmanager that does not answer must not hide what would have been done.
-func (p *pass) silences(ctx context.Context) []gate.Hold {
-	if p.mode() < spec.Approval {
-		return nil
+func (p *pass) silences(ctx context.Context, f *gate.Facts) {
+	if p.mode() >= spec.Approval {
+		p.r.unslotted(func() { f.Silences, f.SilencesUnreadable = p.r.silences(ctx, p.svc.Name) })
 	}
-	return p.r.silences(ctx, p.svc.Name)
 }
 
 // tightest is the balance of the action that has least left, which people see

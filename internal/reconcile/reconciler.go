@@ -251,19 +251,18 @@ func recordedFreezes(s *ledger.State, service string, now time.Time) []gate.Hold
 	return out
 }
 
-// silences are those at every Alertmanager; an error is one too, as a guard
-// that cannot be read holds.
-func (r *Reconciler) silences(ctx context.Context, service string) []gate.Hold {
-	var out []gate.Hold
+// silences are those at every Alertmanager, and why one could not be asked.
+func (r *Reconciler) silences(ctx context.Context, service string) (out []gate.Hold, unreadable string) {
 	for _, s := range r.o.Silencers {
 		found, err := s.Silences(ctx, service)
 		if err != nil {
-			out = append(out, gate.Hold{ID: "unreadable", By: "setpoint", Text: "silences cannot be read: " + err.Error()})
+			unreadable = err.Error()
+			r.log.Warn("silences cannot be read, which holds every action", "service", service, "error", err)
 			continue
 		}
 		out = append(out, found...)
 	}
-	return out
+	return out, unreadable
 }
 
 func (p *pass) maintenances() []gate.Hold {
