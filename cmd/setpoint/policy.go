@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -70,13 +72,30 @@ func (a *app) bundleOf(args []string) (fs.FS, string, error) {
 		return bundleAt(args[0])
 	}
 	s, err := a.site()
-	switch {
-	case errors.Is(err, errNoConfig):
-		return bundleAt("")
-	case err != nil:
+	if err != nil && !errors.Is(err, errNoConfig) {
 		return nil, "", err
 	}
+	if s.cfg.Policies.Path == "" {
+		a.overlooked()
+	}
 	return s.bundle()
+}
+
+// overlooked tells of a folder that looks like the bundle and is none: who
+// tests the built-in policy must not believe that it was their own.
+func (a *app) overlooked() {
+	dir := filepath.Join(filepath.Dir(a.configFile()), "policies")
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		a.say("setpoint: the folder %s was not looked at: name it as the argument, or as policies.path in %s", dir, a.configFile())
+	}
+}
+
+// bundleName is a bundle for people.
+func bundleName(path string) string {
+	if path == "" {
+		return "built-in policy"
+	}
+	return path
 }
 
 func optionalFolder(cmd *cobra.Command, args []string) error {
@@ -89,6 +108,8 @@ func optionalFolder(cmd *cobra.Command, args []string) error {
 // policyTests is the answer of `policy test -o json`.
 type policyTests struct {
 	web.Meta
+	// Bundle is what was tested: the folder, or "built-in policy".
+	Bundle string `json:"bundle"`
 	rego.Report
 }
 
@@ -114,7 +135,7 @@ func (a *app) policyTestCommand() *cobra.Command {
 			if output == formatTable {
 				err = a.showTests(report, name, coverage)
 			} else {
-				err = emit(a.out, output, policyTests{web.Meta{APIVersion: spec.Group, Kind: "PolicyTests"}, report})
+				err = emit(a.out, output, policyTests{web.Meta{APIVersion: spec.Group, Kind: "PolicyTests"}, bundleName(name), report})
 			}
 			switch {
 			case err != nil:
@@ -133,6 +154,9 @@ func (a *app) policyTestCommand() *cobra.Command {
 }
 
 func (a *app) showTests(r rego.Report, name string, coverage bool) error {
+	if err := a.print("testing %s\n", bundleName(name)); err != nil {
+		return err
+	}
 	for _, f := range r.Failures {
 		if err := a.print("%s:%d: FAIL %s %s\n", path.Join(name, f.File), f.Line, f.Name, f.Text); err != nil {
 			return err
@@ -152,6 +176,8 @@ func (a *app) showTests(r rego.Report, name string, coverage bool) error {
 // policyCheck is the answer of `policy check -o json`.
 type policyCheck struct {
 	web.Meta
+	// Bundle is what was checked: the folder, or "built-in policy".
+	Bundle   string         `json:"bundle"`
 	Valid    bool           `json:"valid"`
 	Findings []rego.Finding `json:"findings"`
 }
@@ -177,7 +203,10 @@ func (a *app) policyCheckCommand() *cobra.Command {
 }
 
 func (a *app) policyCheck(findings []rego.Finding, name, output string) error {
-	c := policyCheck{Meta: web.Meta{APIVersion: spec.Group, Kind: "PolicyCheck"}, Valid: true, Findings: []rego.Finding{}}
+	c := policyCheck{
+		Meta: web.Meta{APIVersion: spec.Group, Kind: "PolicyCheck"}, Bundle: bundleName(name),
+		Valid: true, Findings: []rego.Finding{},
+	}
 	for _, f := range findings {
 		if f.File != "" {
 			f.File = path.Join(name, f.File)
@@ -200,6 +229,9 @@ func (a *app) policyCheck(findings []rego.Finding, name, output string) error {
 
 // showFindings writes faults to standard error, as every fault.
 func (a *app) showFindings(c policyCheck) error {
+	if err := a.print("checking %s\n", c.Bundle); err != nil {
+		return err
+	}
 	faults := 0
 	for _, f := range c.Findings {
 		if f.Warning {

@@ -40,7 +40,40 @@ pass measures again.`,
 		a.thawCommand(), a.settleCommand(), a.ackCommand(), a.validateCommand(), a.policyCommand(),
 		a.ledgerCommand(), a.budgetCommand(), a.versionCommand(),
 	)
+	root.Version = buildInfo().line()
+	root.SetVersionTemplate("{{.Version}}\n")
+	strict(root)
 	return root
+}
+
+// strict makes the two commands that cobra brings refuse a word they do not
+// know, as every other one does: by themselves they print something and exit
+// with 0.
+func strict(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "completion":
+			cmd.Args = unknownCommand
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		case "help":
+			cmd.Run, cmd.RunE = nil, func(_ *cobra.Command, args []string) error { return help(root, args) }
+		}
+	}
+}
+
+// help shows the help of the command that the words name.
+func help(root *cobra.Command, words []string) error {
+	found, rest, err := root.Find(words)
+	if err != nil {
+		return err
+	}
+	if len(rest) > 0 {
+		return unknownCommand(found, rest)
+	}
+	found.InitDefaultHelpFlag()
+	return found.Help()
 }
 
 // unknownCommand refuses a word that is no subcommand, with what it may have

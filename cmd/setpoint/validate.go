@@ -54,6 +54,7 @@ With paths, only those documents are checked.`,
 		},
 	}
 	cmd.Flags().BoolVar(&live, "live", false, "also ask every source (not in this version)")
+	_ = cmd.Flags().MarkHidden("live") // The flag exists.
 	outputFlag(cmd, &output, formatTable, formatJSON, formatYAML)
 	return cmd
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"runtime"
 	"runtime/debug"
 
@@ -47,6 +48,15 @@ func buildInfo() build {
 	return b
 }
 
+// line is the build in one line.
+func (b build) line() string {
+	dirty := ""
+	if b.Modified {
+		dirty = ", modified"
+	}
+	return fmt.Sprintf("setpoint %s (revision %s%s, %s, %s)", b.Version, short(b.Revision), dirty, b.Go, b.Platform)
+}
+
 func (a *app) versionCommand() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
@@ -60,11 +70,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if output != formatTable {
 				return emit(a.out, output, b)
 			}
-			dirty := ""
-			if b.Modified {
-				dirty = ", modified"
-			}
-			return a.print("setpoint %s (revision %s%s, %s, %s)\n", b.Version, short(b.Revision), dirty, b.Go, b.Platform)
+			return a.print("%s\n", b.line())
 		},
 	}
 	outputFlag(cmd, &output, formatTable, formatJSON, formatYAML)

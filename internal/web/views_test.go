@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -166,5 +167,11 @@ func TestTimes(t *testing.T) {
 		if got, err := web.ParseUntil(text, start); err == nil {
 			t.Errorf("until %q was taken as %v", text, got)
 		}
+	}
+}
+
+func TestRemedyOfUnreadableSilences(t *testing.T) {
+	if got := web.Remedy("silences-unreadable"); !strings.Contains(got, "Alertmanager") || !strings.Contains(got, "receivers") {
+		t.Errorf("whoever is held by a dead Alertmanager reads %q", got)
 	}
 }
