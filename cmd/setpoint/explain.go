@@ -73,14 +73,14 @@ func notExplained(v web.View, name string) error {
 }
 
 func (a *app) explainService(ctx context.Context, v web.View, name, output string) error {
-	set, results, err := a.planned(ctx, []string{name}, false)
+	_, plans, err := a.planned(ctx, []string{name}, false)
 	if err != nil {
 		return err
 	}
-	if len(results) != 1 {
-		return fmt.Errorf("the pass of %s gave %d results", name, len(results))
+	if len(plans.Items) != 1 {
+		return fmt.Errorf("the pass of %s gave %d results", name, len(plans.Items))
 	}
-	e := web.Explain(v, web.PlanOf(set, results[0]))
+	e := web.Explain(v, plans.Items[0])
 	if output != formatTable {
 		return emit(a.out, output, e)
 	}

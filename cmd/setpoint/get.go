@@ -19,21 +19,25 @@ type kind struct {
 	// live: a running agent knows more than the ledger does, namely what it
 	// measured last.
 	live bool
-	// documents: the list is of what the documents declare.
+	// documents: the list is of what the documents declare, and without them
+	// there is nothing to show.
 	documents bool
-	show      func(*lister) error
+	// faults: the list says less without the documents, so that their faults
+	// are shown with it.
+	faults bool
+	show   func(*lister) error
 }
 
 func kinds() []kind {
 	return []kind{
-		{"services", true, true, list(web.Services, servicesTable)},
-		{"objectives", true, true, list(web.Objectives, objectivesTable)},
-		{"actions", false, true, list(web.Actions, actionsTable)},
-		{"approvals", false, false, list(web.Approvals, approvalsTable)},
-		{"budgets", false, true, list(web.Budgets, budgetsTable)},
-		{"decisions", false, false, list(web.Decisions, decisionsTable)},
-		{"pages", false, false, list(web.Pages, pagesTable)},
-		{"freezes", false, false, list(web.Freezes, freezesTable)},
+		{name: "services", live: true, faults: true, show: list(web.Services, servicesTable)},
+		{name: "objectives", live: true, documents: true, show: list(web.Objectives, objectivesTable)},
+		{name: "actions", documents: true, show: list(web.Actions, actionsTable)},
+		{name: "approvals", show: list(web.Approvals, approvalsTable)},
+		{name: "budgets", documents: true, show: list(web.Budgets, budgetsTable)},
+		{name: "decisions", show: list(web.Decisions, decisionsTable)},
+		{name: "pages", show: list(web.Pages, pagesTable)},
+		{name: "freezes", show: list(web.Freezes, freezesTable)},
 	}
 }
 
@@ -113,6 +117,8 @@ type lister struct {
 	kind   kind
 	filter web.Filter
 	output string
+	// freezes are read once, for the table that says who froze what.
+	freezes []web.Freeze
 }
 
 // list joins the two ways to a list with its table.
@@ -150,11 +156,13 @@ func list[T any](build func(web.View, web.Filter) web.List[T], rows func(*lister
 }
 
 func load[T any](l *lister, build func(web.View, web.Filter) web.List[T]) (web.List[T], error) {
+	var silent error
 	if l.kind.live {
 		var items web.List[T]
+		silent = l.ask(&items)
 		// An empty answer about one service may be a typing error, which the
 		// documents tell.
-		if l.ask(&items) == nil && (len(items.Items) > 0 || l.filter.Service == "") {
+		if silent == nil && (len(items.Items) > 0 || l.filter.Service == "") {
 			return items, nil
 		}
 	}
@@ -162,12 +170,46 @@ func load[T any](l *lister, build func(web.View, web.Filter) web.List[T]) (web.L
 	if err != nil {
 		return web.List[T]{}, err
 	}
+	l.caution(v, silent)
 	if l.filter.Service != "" && len(v.Set.Services) > 0 {
 		if _, ok := v.Set.Service(l.filter.Service); !ok {
 			return web.List[T]{}, unknownService(v.Set, l.filter.Service)
 		}
 	}
 	return build(v, l.filter), nil
+}
+
+// caution says what a list from the ledger lacks: the newest readings of an
+// agent that does not answer, and what the documents would tell.
+func (l *lister) caution(v web.View, silent error) {
+	if v.Undeclared != nil && l.kind.faults {
+		l.app.say("%s", strings.TrimSuffix(v.Undeclared.Error(), "\n"))
+	}
+	if silent != nil {
+		l.app.say("setpoint: %v; this is what the ledger knew at %s", silent, clock(v.State.Time))
+	}
+}
+
+// frozenBy are those whose freezes stop a service now.
+func (l *lister) frozenBy(service string) ([]string, error) {
+	if l.freezes == nil {
+		state, err := foldLedger(l.ctx, l.site)
+		if err != nil {
+			return nil, err
+		}
+		files, err := l.app.freezeDir(l.site.cfg.Ledger.FreezeDir).List()
+		if err != nil {
+			return nil, err
+		}
+		l.freezes = web.Freezes(web.View{State: state, Files: files, Now: l.app.now()}, web.Filter{}).Items
+	}
+	var by []string
+	for _, f := range l.freezes {
+		if f.Active && (f.Service == "" || f.Service == service) && !slices.Contains(by, f.By) {
+			by = append(by, f.By)
+		}
+	}
+	return by, nil
 }
 
 // ask gets the list from a running agent. Any failure means that the ledger

@@ -102,7 +102,7 @@ func paint(word string, body bool) string {
 			code = red
 		case "met", "auto", "approved", "executed", "recovered", "improved":
 			code = green
-		case "unknown", "approval", "escalate", "pending", "hold":
+		case "unknown", "approval", "escalate", "pending", "hold", "frozen":
 			code = yellow
 		}
 	}

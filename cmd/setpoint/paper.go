@@ -39,7 +39,7 @@ func (p *paper) service(e web.Explanation) {
 		}
 		p.line("  the ledger has it %s for %s%s", stateText(s.State, s.Reason), secondsAge(s.SinceSeconds), episode)
 	}
-	p.line("  mode %s, ceiling %s%s", plan.Mode, s.Ceiling, keyText(plan.Key))
+	p.line("  mode %s, ceiling %s%s", modeText(plan.Mode, plan.EffectiveMode), s.Ceiling, keyText(plan.Key))
 	p.measured(plan.Objectives)
 	p.head("next step: " + plan.Step)
 	p.reasons(plan.Details)
@@ -174,8 +174,11 @@ func (p *paper) ceilings(actions []web.Action) {
 	p.head("ceilings")
 	for _, a := range actions {
 		text := a.Ceiling
+		if a.Ceiling != "deny" && len(a.Reasons) > 0 {
+			text += " at most"
+		}
 		if len(a.Reasons) > 0 {
-			text += " at most: " + strings.Join(a.Reasons, ", ")
+			text += ": " + strings.Join(a.Reasons, ", ")
 		}
 		p.line("  %s: %s", a.Action, text)
 		if a.Suspended != "" {

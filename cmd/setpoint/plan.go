@@ -11,7 +11,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
-	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/internal/step"
 	"github.com/setpoint-dev/setpoint/internal/web"
 )
@@ -32,11 +31,11 @@ With --detailed-exitcode: 0 every objective is met and nothing is proposed,
   setpoint plan checkout -o json
   setpoint plan --propose --detailed-exitcode`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			set, results, err := a.planned(cmd.Context(), args, ask)
+			results, items, err := a.planned(cmd.Context(), args, ask)
 			if err != nil {
 				return err
 			}
-			if err := a.showPlan(output, set, results); err != nil {
+			if err := a.showPlan(output, items); err != nil {
 				return err
 			}
 			if code := detailedCode(results); detailed && code != exitFine {
@@ -52,10 +51,11 @@ With --detailed-exitcode: 0 every objective is met and nothing is proposed,
 }
 
 // planned makes passes that write and send nothing.
-func (a *app) planned(ctx context.Context, services []string, ask bool) (spec.Set, []reconcile.Result, error) {
+func (a *app) planned(ctx context.Context, services []string, ask bool) ([]reconcile.Result, web.List[web.PlanItem], error) {
+	var none web.List[web.PlanItem]
 	s, err := a.site()
 	if err != nil {
-		return spec.Set{}, nil, err
+		return nil, none, err
 	}
 	store, err := readLedger(s)
 	switch {
@@ -63,28 +63,28 @@ func (a *app) planned(ctx context.Context, services []string, ask bool) (spec.Se
 		a.say("setpoint: no ledger yet, so this plan knows no past (`setpoint ledger init` creates one)")
 		store = nil
 	case err != nil:
-		return spec.Set{}, nil, err
+		return nil, none, err
 	default:
 		defer func() { _ = store.Close() }() // It was only read.
 	}
 	w, err := a.wire(ctx, s, store, purpose{ask: ask})
 	if err != nil {
-		return spec.Set{}, nil, err
+		return nil, none, err
 	}
 	r, err := reconcile.New(ctx, w.options)
 	if err != nil {
-		return spec.Set{}, nil, err
+		return nil, none, err
 	}
 	if w.options.PolicyFault != "" {
 		a.say("setpoint: the policy does not load, so nothing could be done: %s", w.options.PolicyFault)
 	}
 	for _, name := range services {
 		if _, ok := r.Set().Service(name); !ok {
-			return spec.Set{}, nil, unknownService(r.Set(), name)
+			return nil, none, unknownService(r.Set(), name)
 		}
 	}
 	results, err := r.Plan(ctx, services, ask)
-	return r.Set(), results, err
+	return results, web.Plan(r.Set(), s.cfg.Limits.MaxMode, results), err
 }
 
 // detailedCode is the exit code of --detailed-exitcode.
@@ -101,8 +101,7 @@ func detailedCode(results []reconcile.Result) int {
 	return code
 }
 
-func (a *app) showPlan(output string, set spec.Set, results []reconcile.Result) error {
-	items := web.Plan(set, results)
+func (a *app) showPlan(output string, items web.List[web.PlanItem]) error {
 	switch output {
 	case formatJSON, formatYAML:
 		return emit(a.out, output, items)
@@ -159,7 +158,7 @@ func planRow(p web.PlanItem) []string {
 	if p.Decision != nil {
 		verdict, reasons = p.Decision.Verdict, p.Decision.Reasons
 	}
-	return []string{p.Service, p.Mode, p.State, p.Reason, p.Step, action, verdict, words(reasons)}
+	return []string{p.Service, modeText(p.Mode, p.EffectiveMode), p.State, p.Reason, p.Step, action, verdict, words(reasons)}
 }
 
 // planErrors is the judge error ratio of each objective.

@@ -38,10 +38,33 @@ func servicesTable(l *lister, items []web.Service) (*table, []string) {
 	now := l.app.now()
 	for _, s := range items {
 		names = append(names, "service/"+s.Service)
-		t.row(l, []string{s.Service, s.State, s.Reason, secondsAge(s.SinceSeconds), s.Mode, s.Ceiling, decimal(s.BalanceRemaining), s.Episode},
+		t.row(l, []string{s.Service, s.State, s.Reason, secondsAge(s.SinceSeconds), modeText(s.Mode, s.EffectiveMode), ceilingCell(l, s.Service, s.Ceiling, s.Frozen), decimal(s.BalanceRemaining), s.Episode},
 			s.Owner, timeAge(s.LastObserved, now), timeAge(s.LastMet, now), left(s.NextTry, now), s.LastError)
 	}
 	return t, names
+}
+
+// modeText is the mode that binds, and that it is not the document's where
+// limits.maxMode allows less.
+func modeText(mode, effective string) string {
+	if effective == "" {
+		return mode
+	}
+	return effective + " (" + gate.ReasonMaxMode + ")"
+}
+
+// ceilingCell is a ceiling, or that a freeze binds before it.
+func ceilingCell(l *lister, service, ceiling string, frozen bool) string {
+	if !frozen {
+		return ceiling
+	}
+	if l.wide() {
+		// Who did it is a help; that it is frozen stands without.
+		if by, err := l.frozenBy(service); err == nil && len(by) > 0 {
+			return "frozen by " + words(by)
+		}
+	}
+	return "frozen"
 }
 
 func objectivesTable(l *lister, items []web.Objective) (*table, []string) {
@@ -78,7 +101,7 @@ func actionsTable(l *lister, items []web.Action) (*table, []string) {
 	var names []string
 	for _, a := range items {
 		names = append(names, "action/"+a.Service+"/"+a.Action)
-		t.row(l, []string{a.Service, a.Action, a.Ceiling, words(a.Reasons), fmt.Sprintf("%.4g of %.4g", a.Remaining, a.Capacity), a.Suspended},
+		t.row(l, []string{a.Service, a.Action, ceilingCell(l, a.Service, a.Ceiling, a.Frozen), words(a.Reasons), fmt.Sprintf("%.4g of %.4g", a.Remaining, a.Capacity), a.Suspended},
 			a.Uses, a.Class, a.Reversal, a.Mark, timeAge(a.LastSent, l.app.now()), a.Source)
 	}
 	return t, names

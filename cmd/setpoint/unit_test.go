@@ -192,8 +192,8 @@ func TestCeilingText(t *testing.T) {
 		"Auto":     {web.Ceiling{Ceiling: "auto"}, "auto"},
 		"Approval": {web.Ceiling{Ceiling: "approval", Why: []string{"class approval"}}, "approval at most, because class approval"},
 		"Observe": {
-			web.Ceiling{Ceiling: "deny", Why: []string{"mode observe", "limits.maxMode observe"}, AlsoNeed: []string{"class: auto on the action"}},
-			"deny (only observed), because mode observe and limits.maxMode observe; would also need class: auto on the action",
+			web.Ceiling{Ceiling: "deny", Why: []string{"mode is observe", "limits.maxMode is observe"}, AlsoNeed: []string{"class: auto on the action"}},
+			"deny, mode is observe and limits.maxMode is observe: nothing is sent; would also need class: auto on the action",
 		},
 	}
 	for name, tc := range cases {

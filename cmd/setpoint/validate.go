@@ -200,7 +200,7 @@ func ceilingText(c web.Ceiling) string {
 	}
 	text := fmt.Sprintf("%s at most, because %s", c.Ceiling, and(c.Why))
 	if c.Ceiling == "deny" {
-		text = "deny (only observed), because " + and(c.Why)
+		text = "deny, " + and(c.Why) + ": nothing is sent"
 	}
 	if len(c.AlsoNeed) > 0 {
 		text += "; would also need " + and(c.AlsoNeed)

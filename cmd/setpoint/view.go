@@ -22,24 +22,30 @@ func (a *app) view(ctx context.Context, s site, needDocuments bool) (web.View, e
 	if err != nil {
 		return web.View{}, err
 	}
-	store, err := readLedger(s)
+	v.State, err = foldLedger(ctx, s)
 	if err != nil {
-		return web.View{}, err
-	}
-	v.State, err = foldAll(ctx, store)
-	if err = errors.Join(err, store.Close()); err != nil {
 		return web.View{}, err
 	}
 	return v, nil
 }
 
+// foldLedger is what the ledger knows now.
+func foldLedger(ctx context.Context, s site) (*ledger.State, error) {
+	store, err := readLedger(s)
+	if err != nil {
+		return nil, err
+	}
+	state, err := foldAll(ctx, store)
+	return state, errors.Join(err, store.Close())
+}
+
 // viewWithoutLedger is what is known without a past.
 func (a *app) viewWithoutLedger(s site, needDocuments bool) (web.View, error) {
-	set, err := s.documents()
+	set, undeclared := s.documents()
 	switch {
-	case err != nil && needDocuments:
-		return web.View{}, err
-	case err != nil:
+	case undeclared != nil && needDocuments:
+		return web.View{}, undeclared
+	case undeclared != nil:
 		a.say("setpoint: the documents have faults (`setpoint validate` shows them); this is what the ledger has")
 	}
 	files, err := a.freezeDir(s.cfg.Ledger.FreezeDir).List()
@@ -49,7 +55,7 @@ func (a *app) viewWithoutLedger(s site, needDocuments bool) (web.View, error) {
 	return web.View{
 		State: ledger.NewState(), Set: set, MaxMode: s.cfg.Limits.MaxMode,
 		Global: budget.Policy{Period: s.cfg.Budget.Period, Capacity: s.cfg.Budget.Capacity},
-		Files:  files, Now: a.now(),
+		Files:  files, Now: a.now(), Undeclared: undeclared,
 	}, nil
 }
 

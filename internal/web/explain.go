@@ -1,6 +1,11 @@
 package web
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+)
 
 // Explanation is why one service is where it is: what was measured just now,
 // what the next pass would do, what the past says, and what would be needed.
@@ -32,6 +37,7 @@ func Explain(v View, plan PlanItem) Explanation {
 		Actions: Actions(v, f).Items, Budgets: Budgets(v, f).Items,
 		Approvals: []Approval{}, Pages: []Page{}, Freezes: []Freeze{}, Needed: Needs(plan),
 	}
+	e.Needed = append(e.Needed, v.muted(plan.Service, e.Needed)...)
 	for _, s := range Services(v, f).Items {
 		e.Service = s
 	}
@@ -54,6 +60,27 @@ func Explain(v View, plan PlanItem) Explanation {
 		}
 	}
 	return e
+}
+
+// muted are the modes that keep everything of a service from being sent, as
+// far as nothing has told of them: no proposal is judged then, so no floor
+// speaks.
+func (v View) muted(service string, told []Needed) []Needed {
+	svc, _ := v.Set.Service(service)
+	if svc.Remediation.Name == "" {
+		return nil
+	}
+	var out []Needed
+	for _, m := range []struct {
+		code string
+		mode spec.Mode
+	}{{gate.ReasonMaxMode, v.MaxMode}, {gate.ReasonMode, svc.Remediation.Mode}} {
+		one := Needed{Code: m.code, Text: Remedy(m.code)}
+		if m.mode < spec.Approval && !slices.Contains(told, one) {
+			out = append(out, one)
+		}
+	}
+	return out
 }
 
 // Needs lists what would lift each reason of a plan, each once: the remedies

@@ -41,19 +41,22 @@ type Balance struct {
 
 // PlanItem is what the next pass of one service would do.
 type PlanItem struct {
-	Service    string      `json:"service"`
-	Mode       string      `json:"mode"`
-	State      string      `json:"state"`
-	Reason     string      `json:"reason"`
-	Objectives []Objective `json:"objectives"`
-	Balance    Balance     `json:"balance"`
-	Step       string      `json:"step"`
-	Reasons    []string    `json:"reasons"`
-	Details    []Detail    `json:"details"`
-	Proposal   *Proposal   `json:"proposal,omitempty"`
-	Decision   *Verdict    `json:"decision,omitempty"`
-	Key        string      `json:"key,omitempty"`
-	Error      string      `json:"error,omitempty"`
+	Service string `json:"service"`
+	// Mode is what the document says; EffectiveMode what limits.maxMode leaves
+	// of it, where that is less.
+	Mode          string      `json:"mode"`
+	EffectiveMode string      `json:"effectiveMode,omitempty"`
+	State         string      `json:"state"`
+	Reason        string      `json:"reason"`
+	Objectives    []Objective `json:"objectives"`
+	Balance       Balance     `json:"balance"`
+	Step          string      `json:"step"`
+	Reasons       []string    `json:"reasons"`
+	Details       []Detail    `json:"details"`
+	Proposal      *Proposal   `json:"proposal,omitempty"`
+	Decision      *Verdict    `json:"decision,omitempty"`
+	Key           string      `json:"key,omitempty"`
+	Error         string      `json:"error,omitempty"`
 }
 
 // Proposal is what was proposed. The rationale is the proposer's own words.
@@ -83,21 +86,23 @@ type Verdict struct {
 	Cost           float64  `json:"cost"`
 }
 
-// Plan lists what each pass would do, in the order of the results.
-func Plan(set spec.Set, results []reconcile.Result) List[PlanItem] {
+// Plan lists what each pass would do under limits.maxMode, in the order of the
+// results.
+func Plan(set spec.Set, maxMode spec.Mode, results []reconcile.Result) List[PlanItem] {
 	items := make([]PlanItem, 0, len(results))
 	for _, r := range results {
-		items = append(items, PlanOf(set, r))
+		items = append(items, PlanOf(set, maxMode, r))
 	}
 	return listOf("PlanList", items)
 }
 
 // PlanOf is what one pass would do.
-func PlanOf(set spec.Set, r reconcile.Result) PlanItem {
+func PlanOf(set spec.Set, maxMode spec.Mode, r reconcile.Result) PlanItem {
 	svc, _ := set.Service(r.Service)
 	item := PlanItem{
 		Service: r.Service, Mode: svc.Remediation.Mode.String(),
-		State: string(r.Assessment.State), Reason: string(r.Assessment.Reason),
+		EffectiveMode: effectiveMode(svc.Remediation.Mode, maxMode),
+		State:         string(r.Assessment.State), Reason: string(r.Assessment.Reason),
 		Objectives: []Objective{},
 		Balance: Balance{
 			Remaining: r.Balance.Remaining, Capacity: r.Balance.Capacity,

@@ -50,6 +50,8 @@ var remedies = map[string]string{
 	gate.ReasonOpenApprovals:      "an answer to an open ticket (`setpoint get approvals`)",
 	gate.ReasonUnknownAction:      "an action of that name in the Remediation",
 	gate.ReasonLedgerCeiling:      "a named person's `setpoint ceiling raise`",
+	gate.ReasonMode:               "mode: auto in the Remediation",
+	gate.ReasonMaxMode:            "limits.maxMode: auto in setpoint.yaml",
 	gate.ReasonNoApprovers:        "approvers in the Remediation, in a group of setpoint.yaml",
 	gate.ReasonInFlightTarget:     "the outcome of the action that is under way on the same target",
 	step.ReasonNoActions:          "actions in the Remediation",
@@ -95,7 +97,7 @@ func ceilingOf(svc spec.Service, a spec.Action, maxMode spec.Mode) Ceiling {
 	}
 	for _, r := range reasons {
 		if capOf(r.Code, svc.Remediation.Mode, maxMode) == verdict {
-			c.Because = append(c.Because, Detail{Code: r.Code, Text: r.Text})
+			c.Because = append(c.Because, Detail{Code: r.Code, Text: plainly(r)})
 			c.Why = append(c.Why, why(r, svc.Remediation.Mode, maxMode))
 		} else {
 			c.AlsoNeed = append(c.AlsoNeed, need(r, svc.Remediation.Mode, maxMode))
@@ -124,9 +126,9 @@ func verdictOfMode(m spec.Mode) gate.Verdict { return gate.Verdict(m) }
 func why(r gate.Reason, mode, maxMode spec.Mode) string {
 	switch r.Code {
 	case gate.ReasonMode:
-		return "mode " + mode.String()
+		return "mode " + modeWord(mode)
 	case gate.ReasonMaxMode:
-		return "limits.maxMode " + maxMode.String()
+		return "limits.maxMode " + modeWord(maxMode)
 	case gate.ReasonClassApproval:
 		return "class approval"
 	case gate.ReasonClassEscalate:
@@ -137,6 +139,14 @@ func why(r gate.Reason, mode, maxMode spec.Mode) string {
 		return "it is unmarked (no statusURL)"
 	}
 	return r.Text
+}
+
+// modeWord reads as a sentence where the mode lets nothing be sent.
+func modeWord(m spec.Mode) string {
+	if m == spec.Observe {
+		return "is observe"
+	}
+	return m.String()
 }
 
 func need(r gate.Reason, mode, maxMode spec.Mode) string {

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/compare"
@@ -12,10 +14,15 @@ import (
 
 // Service is one line of a ServiceList. What is not known is null.
 type Service struct {
-	Service          string     `json:"service"`
-	Owner            string     `json:"owner"`
-	Mode             string     `json:"mode"`
-	Ceiling          string     `json:"ceiling"`
+	Service string `json:"service"`
+	Owner   string `json:"owner"`
+	// Mode is what the document says; EffectiveMode what limits.maxMode leaves
+	// of it, where that is less.
+	Mode          string `json:"mode"`
+	EffectiveMode string `json:"effectiveMode,omitempty"`
+	Ceiling       string `json:"ceiling"`
+	// Frozen: a freeze is in force, whatever the ceiling says.
+	Frozen           bool       `json:"frozen,omitempty"`
 	State            string     `json:"state"`
 	Reason           string     `json:"reason"`
 	SinceSeconds     *float64   `json:"sinceSeconds"`
@@ -27,10 +34,11 @@ type Service struct {
 	BalanceRemaining *float64   `json:"balanceRemaining"`
 }
 
-// Services lists the services of the documents.
+// Services lists the services of the documents, or those that the ledger names
+// where the documents did not load.
 func Services(v View, f Filter) List[Service] {
 	var items []Service
-	for _, svc := range v.Set.Services {
+	for _, svc := range v.declared() {
 		known := v.State.Services[svc.Name]
 		if !f.service(svc.Name) || (known != nil && !f.since(known.Since)) {
 			continue
@@ -43,14 +51,49 @@ func Services(v View, f Filter) List[Service] {
 	return listOf("ServiceList", items)
 }
 
+// declared are the services to list, sorted as the documents have them or by
+// name.
+func (v View) declared() []spec.Service {
+	if v.Undeclared == nil {
+		return v.Set.Services
+	}
+	var out []spec.Service
+	for _, name := range slices.Sorted(maps.Keys(v.State.Services)) {
+		if v.State.Services[name].Documents != "" {
+			out = append(out, spec.Service{Name: name})
+		}
+	}
+	return out
+}
+
+// undeclared stands for what only a document could tell.
+const undeclared = "unknown"
+
+// effectiveMode is the mode that limits.maxMode leaves; "" where it leaves the
+// mode of the document.
+func effectiveMode(mode, maxMode spec.Mode) string {
+	if maxMode < mode {
+		return maxMode.String()
+	}
+	return ""
+}
+
+// frozen reports whether a freeze of files or ledger stops a service now.
+func (v View) frozen(service string) bool {
+	return slices.ContainsFunc(Freezes(v, Filter{Service: service}).Items, func(f Freeze) bool { return f.Active })
+}
+
 func serviceOf(v View, svc spec.Service, known *ledger.Service) Service {
 	s := Service{
 		Service: svc.Name,
 		Owner:   svc.Remediation.Owner,
-		Mode:    svc.Remediation.Mode.String(),
-		Ceiling: serviceCeiling(v, svc).String(),
-		State:   string(compare.Unknown),
-		Reason:  string(notObserved),
+		Mode:    svc.Remediation.Mode.String(), EffectiveMode: effectiveMode(svc.Remediation.Mode, v.MaxMode),
+		Ceiling: serviceCeiling(v, svc).String(), Frozen: v.frozen(svc.Name),
+		State:  string(compare.Unknown),
+		Reason: string(notObserved),
+	}
+	if v.Undeclared != nil {
+		s.Mode, s.Ceiling = undeclared, undeclared
 	}
 	if known != nil && known.State != "" {
 		s.State, s.Reason = string(known.State), string(known.Reason)
@@ -94,13 +137,15 @@ func serviceCeiling(v View, svc spec.Service) gate.Verdict {
 
 // Action is one line of an ActionList: one action with its ceiling and why.
 type Action struct {
-	Service   string   `json:"service"`
-	Action    string   `json:"action"`
-	Uses      string   `json:"uses"`
-	Class     string   `json:"class"`
-	Reversal  string   `json:"reversal"`
-	Mark      string   `json:"mark"`
-	Ceiling   string   `json:"ceiling"`
+	Service  string `json:"service"`
+	Action   string `json:"action"`
+	Uses     string `json:"uses"`
+	Class    string `json:"class"`
+	Reversal string `json:"reversal"`
+	Mark     string `json:"mark"`
+	Ceiling  string `json:"ceiling"`
+	// Frozen: a freeze of the service is in force, whatever the ceiling says.
+	Frozen    bool     `json:"frozen,omitempty"`
 	Reasons   []string `json:"reasons"`
 	Details   []Detail `json:"details"`
 	Remaining float64  `json:"remaining"`
@@ -135,7 +180,7 @@ func actionOf(v View, svc spec.Service, a spec.Action, sent time.Time) Action {
 	return Action{
 		Service: svc.Name, Action: a.Name, Uses: a.Uses,
 		Class: string(a.Class), Reversal: string(a.Reversal), Mark: string(a.Mark()),
-		Ceiling: verdict.String(), Reasons: codes(reasons), Details: details(reasons),
+		Ceiling: verdict.String(), Frozen: v.frozen(svc.Name), Reasons: codes(reasons), Details: details(reasons),
 		Remaining: b.Remaining, Capacity: b.Capacity,
 		Cost:      svc.Remediation.Budget.Costs.Dearest(),
 		Suspended: v.State.Suspended(svc.Name, a.Name),
@@ -168,9 +213,23 @@ type Detail struct {
 func details(rs []gate.Reason) []Detail {
 	out := make([]Detail, 0, len(rs))
 	for _, r := range rs {
-		out = append(out, Detail{Code: r.Code, Text: r.Text, Until: when(r.At)})
+		out = append(out, Detail{Code: r.Code, Text: plainly(r), Until: when(r.At)})
 	}
 	return out
+}
+
+// plainly words the two floors of mode observe for people: a verdict of "deny
+// at most" would read as if something had been asked and refused.
+func plainly(r gate.Reason) string {
+	if strings.HasSuffix(r.Text, " allows deny at most") {
+		switch r.Code {
+		case gate.ReasonMaxMode:
+			return "limits.maxMode is observe: nothing is sent"
+		case gate.ReasonMode:
+			return "the Remediation's mode is observe: nothing is sent"
+		}
+	}
+	return r.Text
 }
 
 // codes are the stable codes in order, each once.

@@ -3,9 +3,11 @@ package web_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,8 +55,8 @@ func TestGolden(t *testing.T) {
 	golden(t, "decisions", web.Decisions(v, all))
 	golden(t, "pages", web.Pages(v, all))
 	golden(t, "freezes", web.Freezes(v, all))
-	golden(t, "plan", web.Plan(v.Set, []reconcile.Result{result()}))
-	golden(t, "explanation", web.Explain(v, web.PlanOf(v.Set, result())))
+	golden(t, "plan", web.Plan(v.Set, v.MaxMode, []reconcile.Result{result()}))
+	golden(t, "explanation", web.Explain(v, web.PlanOf(v.Set, v.MaxMode, result())))
 	golden(t, "ceilings", web.Ceilings(v.Set, spec.Approval))
 	d, ok := web.DecisionByID(v, "d4")
 	if !ok {
@@ -83,7 +85,7 @@ func TestContractFields(t *testing.T) {
 		"approvals": {web.Approvals(v, all), "ApprovalList", []string{
 			"id", "service", "episode", "key", "action", "parameters", "digest", "asked", "expires", "state", "answers", "reason"}},
 		"budgets": {web.Budgets(v, all), "BudgetList", []string{"service", "action", "period", "capacity", "remaining", "charges"}},
-		"plan": {web.Plan(v.Set, []reconcile.Result{result()}), "PlanList", []string{
+		"plan": {web.Plan(v.Set, v.MaxMode, []reconcile.Result{result()}), "PlanList", []string{
 			"service", "mode", "state", "reason", "objectives", "balance", "step", "reasons", "proposal", "decision", "key"}},
 	}
 	for name, tc := range cases {
@@ -173,5 +175,69 @@ func TestTimes(t *testing.T) {
 func TestRemedyOfUnreadableSilences(t *testing.T) {
 	if got := web.Remedy("silences-unreadable"); !strings.Contains(got, "Alertmanager") || !strings.Contains(got, "receivers") {
 		t.Errorf("whoever is held by a dead Alertmanager reads %q", got)
+	}
+}
+
+func TestFreezesShow(t *testing.T) {
+	v := world(t)
+	v.Files = nil
+	frozen := map[string]bool{}
+	for _, s := range web.Services(v, web.Filter{}).Items {
+		frozen[s.Service] = s.Frozen
+	}
+	for _, a := range web.Actions(v, web.Filter{}).Items {
+		frozen[a.Service+"/"+a.Action] = a.Frozen
+	}
+	want := map[string]bool{"checkout": true, "checkout/scale": true, "checkout/rollback": true, "search": false}
+	if diff := cmp.Diff(want, frozen); diff != "" {
+		t.Errorf("the ledger has a freeze of checkout only (-want, +got):\n%s", diff)
+	}
+	v.Files = []ledger.Freeze{{ID: "f9", By: "os:bob"}}
+	for _, s := range web.Services(v, web.Filter{}).Items {
+		if !s.Frozen {
+			t.Errorf("a file freezes everything, and %s does not show it", s.Service)
+		}
+	}
+}
+
+func TestServicesWithoutDocuments(t *testing.T) {
+	v := world(t)
+	v.Set, v.Undeclared = spec.Set{}, errors.New("a fault")
+	var got []string
+	for _, s := range web.Services(v, web.Filter{}).Items {
+		got = append(got, s.Service+" "+s.Mode+" "+s.Ceiling+" "+s.State)
+	}
+	if diff := cmp.Diff([]string{"checkout unknown unknown breached", "search unknown unknown unknown"}, got); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+}
+
+// TestObserveIsPlain also follows the words of the gate: when they change, the
+// plain ones must not get lost.
+func TestObserveIsPlain(t *testing.T) {
+	v := world(t)
+	v.MaxMode = spec.Observe
+	s := web.Services(v, web.Filter{Service: "checkout"}).Items[0]
+	if s.Mode != "auto" || s.EffectiveMode != "observe" {
+		t.Errorf("mode %q stays the document's, effective %q is what binds", s.Mode, s.EffectiveMode)
+	}
+	want := web.Detail{Code: "max-mode", Text: "limits.maxMode is observe: nothing is sent"}
+	if got := web.Actions(v, web.Filter{}).Items[0].Details; len(got) == 0 || got[0] != want {
+		t.Errorf("actions: %+v, want %+v first", got, want)
+	}
+	if got := web.Ceilings(v.Set, v.MaxMode)[0].Because; len(got) != 1 || got[0] != want {
+		t.Errorf("ceilings: %+v, want %+v", got, want)
+	}
+	needed := web.Explain(v, web.PlanOf(v.Set, v.MaxMode, result())).Needed
+	if !slices.Contains(needed, web.Needed{Code: "max-mode", Text: "limits.maxMode: auto in setpoint.yaml"}) {
+		t.Errorf("nothing says that maxMode binds: %+v", needed)
+	}
+	if slices.ContainsFunc(needed, func(n web.Needed) bool { return n.Code == "mode" }) {
+		t.Errorf("the mode of the document does not bind: %+v", needed)
+	}
+	v.Set.Services[0].Remediation.Mode = spec.Observe
+	needed = web.Explain(v, web.PlanOf(v.Set, v.MaxMode, result())).Needed
+	if !slices.Contains(needed, web.Needed{Code: "mode", Text: "mode: auto in the Remediation"}) {
+		t.Errorf("nothing says that the mode binds too: %+v", needed)
 	}
 }

@@ -41,6 +41,9 @@ type View struct {
 	// Last is the newest result of each service; empty outside the agent.
 	Last    map[string]reconcile.Result
 	MaxMode spec.Mode
+	// Undeclared is why the documents did not load. The services are then
+	// those that the ledger names, and nothing is known of modes and actions.
+	Undeclared error
 	// Global is the budget of the whole fleet.
 	Global budget.Policy
 	// Files are the freeze files of this host; they outrank the ledger.
