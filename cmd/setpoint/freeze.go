@@ -187,12 +187,31 @@ func (a *app) thaw(ctx context.Context, ids []string, reason string) error {
 			return a.print("nothing is frozen\n")
 		}
 	}
+	failed := 0
 	for _, id := range ids {
 		if err := a.thawOne(ctx, s, v, ledger.Thaw{ID: id, By: actor(), Reason: reason}); err != nil {
-			return fmt.Errorf("thaw %s: %w", id, err)
+			failed++
+			a.say("setpoint: thaw %s: %v%s", id, err, stillFrozen(v, id, err))
 		}
 	}
+	if failed > 0 {
+		if len(ids) > 1 {
+			a.say("setpoint: %d of %s not lifted", failed, count(len(ids), "freeze"))
+		}
+		return exitCode(exitError)
+	}
 	return nil
+}
+
+// stillFrozen says what a freeze does whose thaw failed.
+func stillFrozen(v web.View, id string, err error) string {
+	switch {
+	case !hasFreeze(v, id):
+		return ""
+	case errors.Is(err, errHung):
+		return "; the freeze stays in force until the agent answers (`setpoint get freezes` shows it)"
+	}
+	return "; the freeze stays in force"
 }
 
 // thawOne records the thaw first: a file that is gone without a record would

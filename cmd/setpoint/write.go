@@ -131,7 +131,7 @@ the target first: an SLI that recovered proves nothing about who fixed it.`,
 				message{http.MethodPost, "/api/v1/decisions/" + url.PathEscape(args[0]) + "/settle", web.SettleRequest{As: as, Reason: reason}},
 				func(d *reconcile.Desk) error { return d.Settle(ctx, args[0], effect, actor(), reason) })
 			if err != nil {
-				return fmt.Errorf("settle %s: %w", args[0], err)
+				return fmt.Errorf("settle %s: %w", args[0], a.settled(ctx, s, args[0], err))
 			}
 			return a.print("%s settled as %s by %s\n", args[0], as, actor())
 		},
@@ -139,6 +139,33 @@ the target first: an SLI that recovered proves nothing about who fixed it.`,
 	cmd.Flags().StringVar(&as, "as", "", "landed or not-landed")
 	cmd.Flags().StringVar(&reason, "reason", "", "how you know (required)")
 	return cmd
+}
+
+// settled says of an effect that is known that it is, rather than what the
+// ledger would have had to be.
+func (a *app) settled(ctx context.Context, s site, decision string, refused error) error {
+	if errors.Is(refused, errHung) {
+		return refused
+	}
+	state, err := foldLedger(ctx, s)
+	if err != nil {
+		return errors.Join(refused, err)
+	}
+	d, ok := web.DecisionByID(web.View{State: state, Now: a.now()}, decision)
+	if !ok {
+		return refused
+	}
+	switch execute.Effect(d.Effect) {
+	case execute.None:
+		return errors.New("nothing to settle: nothing was sent by this decision")
+	case execute.Claimed, execute.Started, execute.InDoubt, execute.Unknown:
+		return refused
+	}
+	by := ""
+	if d.Receipt != nil && d.Receipt.Settled != "" {
+		by = ", settled by " + d.Receipt.Settled
+	}
+	return fmt.Errorf("nothing to settle: %s of %s is %s%s", d.Action, d.Service, d.Effect, by)
 }
 
 func (a *app) ackCommand() *cobra.Command {
