@@ -58,9 +58,14 @@ func (p *pass) execute(ctx context.Context) error {
 	if !ok || p.dry {
 		return nil
 	}
-	// A model may have answered long after the process was told to stop.
+	// A model may have answered long after the process was told to stop, or the
+	// documents were edited.
 	if p.r.stopping.Load() {
 		p.hold(stopping, stoppingText)
+		return nil
+	}
+	if err := p.current(); err != nil {
+		p.hold(gate.ReasonDocumentsChanged, err.Error())
 		return nil
 	}
 	ctx, end := p.span(ctx, "execute")
@@ -107,6 +112,9 @@ func (p *pass) claim(ctx context.Context, permit gate.Permit) error {
 // gateAgain decides about the same bytes with everything fresh, and without
 // this claim. It mints nothing; it returns why the claim must be void, or "".
 func (p *pass) gateAgain(ctx context.Context, permit gate.Permit) string {
+	if p.current() != nil {
+		return gate.ReasonDocumentsChanged
+	}
 	p.now = p.r.o.Now()
 	p.measured = p.take(ctx, measure.Pass(p.svc, p.now))
 	p.assessment = compare.Assess(p.svc, p.measured, p.r.compareLimits(), p.now)
@@ -172,9 +180,22 @@ func (p *pass) sendOnce(ctx context.Context, permit gate.Permit) execute.Receipt
 	return receipt
 }
 
-// ready is the last look before the first byte: the freeze files, which need
-// nothing that could hang.
+// current says whether the documents that this pass decides by are still those
+// in force: a pass may be older than a reload.
+func (p *pass) current() error {
+	svc, declared := p.r.Set().Service(p.svc.Name)
+	if !declared || svc.Digest != p.svc.Digest {
+		return fmt.Errorf("the documents of %s were changed meanwhile", p.svc.Name)
+	}
+	return nil
+}
+
+// ready is the last look before the first byte: at the documents, and at the
+// freeze files, which need nothing that could hang.
 func (p *pass) ready() error {
+	if err := p.current(); err != nil {
+		return err
+	}
 	if holds := p.r.freezes(p.svc.Name, p.r.o.Now()); len(holds) > 0 {
 		return fmt.Errorf("frozen by %s: %s", holds[0].By, holds[0].Text)
 	}

@@ -19,6 +19,9 @@ type book struct {
 	// success of its own kind: a disk that is full can be read. While one is
 	// set the loop only observes (DESIGN section 7).
 	reading, writing error
+	// corrupt is set once an entry did not fold. Nothing clears it but a start:
+	// what this process knows is no longer what the ledger says.
+	corrupt error
 }
 
 func newBook(store ledger.Store) *book {
@@ -44,6 +47,9 @@ func (b *book) catchUpLocked(ctx context.Context) error {
 		if err == nil {
 			err = b.apply(entries)
 		}
+		if b.corrupt != nil {
+			return b.corrupt
+		}
 		if err != nil && ctx.Err() != nil {
 			return err // whoever asked hung up, which says nothing of the ledger
 		}
@@ -61,7 +67,8 @@ func (b *book) catchUpLocked(ctx context.Context) error {
 func (b *book) apply(entries []ledger.Entry) error {
 	for _, e := range entries {
 		if err := b.state.Apply(e); err != nil {
-			return fmt.Errorf("fold entry %d: %w", e.Seq, err)
+			b.corrupt = fmt.Errorf("fold entry %d: %w", e.Seq, err)
+			return b.corrupt
 		}
 	}
 	return nil
@@ -75,6 +82,9 @@ func (b *book) append(ctx context.Context, plan func(s *ledger.State) ([]ledger.
 	defer b.mu.Unlock()
 	if b.store == nil {
 		return nil, errors.New("there is no ledger to write to")
+	}
+	if b.corrupt != nil {
+		return nil, b.corrupt
 	}
 	// Most passes change nothing: they need no transaction to learn it. What a
 	// newer entry would change is seen by the next pass.
@@ -94,13 +104,15 @@ func (b *book) append(ctx context.Context, plan func(s *ledger.State) ([]ledger.
 		return nil, err
 	case err != nil && ctx.Err() != nil:
 		return nil, err
+	case errors.Is(err, ledger.ErrCorrupt):
+		b.corrupt = fmt.Errorf("append to the ledger: %w", err)
+		return nil, b.corrupt
 	case err != nil:
 		b.writing = fmt.Errorf("append to the ledger: %w", err)
 		return nil, b.writing
 	}
 	b.writing = nil
 	if err := b.apply(entries); err != nil {
-		b.reading = err
 		return nil, err
 	}
 	return entries, nil
@@ -134,8 +146,10 @@ func (b *book) view(f func(s *ledger.State)) {
 func (b *book) broken() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.reading != nil {
-		return b.reading
+	for _, err := range []error{b.corrupt, b.reading} {
+		if err != nil {
+			return err
+		}
 	}
 	return b.writing
 }

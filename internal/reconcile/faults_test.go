@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/execute/executetest"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/measure"
+	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/internal/step"
@@ -222,5 +225,82 @@ func TestHungUpClientIsNoLedgerFault(t *testing.T) {
 		if id == "ledger" {
 			t.Error("the ledger was reported because a client hung up")
 		}
+	}
+}
+
+// Documents that were edited while a pass was under way are the ones that
+// count: during the call of a model, and between the claim and the send.
+func TestEditedDocumentsStopThePass(t *testing.T) {
+	edits := map[string]func(w *world){
+		"Observe": func(w *world) { w.set.Services[0].Remediation.Mode = spec.Observe },
+		"Class":   func(w *world) { w.set.Services[0].Remediation.Actions[0].Class = spec.ClassApproval },
+		"Removed": func(w *world) { w.set.Services = nil },
+	}
+	for name, edit := range edits {
+		for when, inModel := range map[string]bool{"InModel": true, "InGate": false} {
+			t.Run(name+when, func(t *testing.T) {
+				w := newWorld(t)
+				w.healthy()
+				w.breakNow(0.3)
+				edited := false
+				reload := func() {
+					if edited {
+						return
+					}
+					edited = true
+					w.set.Services = slices.Clone(w.set.Services)
+					edit(w)
+					w.set.Digest = "set-2"
+					for i := range w.set.Services {
+						w.set.Services[i].Digest = "doc-2"
+					}
+					if err := w.r.Reload(t.Context(), nil); err != nil {
+						t.Errorf("reload: %v", err)
+					}
+				}
+				ask, grant := w.propose, w.rule
+				w.propose = func(r propose.Request) propose.Proposal {
+					if inModel {
+						reload()
+					}
+					return ask(r)
+				}
+				w.rule = func(in []byte) gate.Ruling {
+					if !inModel && w.kinds()[ledger.KindClaim] == 1 {
+						reload()
+					}
+					return grant(in)
+				}
+				for range 40 {
+					w.r.Sweep(t.Context())
+					w.pass(step30)
+				}
+				if !edited {
+					t.Fatal("the edit never came")
+				}
+				if n := len(w.actuator.Journal()); n != 0 {
+					t.Errorf("%d sends by documents that were edited before", n)
+				}
+			})
+		}
+	}
+}
+
+// A site that only observes is not paged for its source.
+func TestObserveIsNotPagedForASource(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Limits.MaxMode = spec.Observe
+	w.restart()
+	w.healthy()
+	from := w.clock()
+	w.unknown = func(at time.Time) measure.Reason {
+		if at.Before(from) {
+			return ""
+		}
+		return measure.SourceError
+	}
+	w.run(30 * time.Minute)
+	if open := w.pager.open(); len(open) != 0 {
+		t.Errorf("pages = %v, want none", open)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
@@ -23,21 +22,20 @@ import (
 // holds up its own pages alone.
 func (r *Reconciler) notices(ctx context.Context, f *fleet, now time.Time, wait bool) {
 	pages := r.recordPages(ctx, f, r.wanted(f, now))
-	var wg sync.WaitGroup
 	for _, p := range pages {
 		for _, name := range escalate.Due(p, r.held(p), r.receiverRules(), now) {
 			rec := r.receiver(name)
 			if rec == nil || !r.outbox.begin(p.ID, name) {
 				continue
 			}
-			wg.Go(func() {
+			r.deliveries.Go(func() {
 				defer r.outbox.end(p.ID, name)
 				r.guard("delivering to "+name, func() { r.deliver(ctx, rec, p, now) })
 			})
 		}
 	}
 	if wait {
-		wg.Wait()
+		r.deliveries.Wait()
 	}
 	r.tel.pages(pages)
 }
@@ -52,7 +50,8 @@ func (r *Reconciler) wanted(f *fleet, now time.Time) map[string]escalate.Page {
 			out[n.ID] = r.render(facts, n, now)
 		}
 		st := facts.State
-		if st.State == compare.Unknown && st.SourceFault != "" && now.Sub(st.Since) >= svc.Remediation.UnknownFor {
+		watched := min(svc.Remediation.Mode, r.o.Config.Limits.MaxMode) > spec.Observe || svc.Remediation.Escalation.Observe
+		if watched && st.State == compare.Unknown && st.SourceFault != "" && now.Sub(st.Since) >= svc.Remediation.UnknownFor {
 			sources[st.SourceFault] = append(sources[st.SourceFault], svc.Name)
 		}
 	}

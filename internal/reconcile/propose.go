@@ -43,7 +43,13 @@ func (p *pass) propose(ctx context.Context) error {
 	defer cancel()
 	var got Proposed
 	request, began := p.request(), p.r.o.Now()
-	p.r.unslotted(func() { got = proposer.Propose(callCtx, request) })
+	p.r.unslotted(func() { got = untilQuit(callCtx, p.r.quit, proposer, request) })
+	if p.r.stopping.Load() {
+		// Whatever it said, the next process judges; unanswered it counts as
+		// malformed after the deadline of the ask.
+		p.hold(stopping, stoppingText)
+		return nil
+	}
 	got.Proposal = sane(got.Proposal, proposer.Identity())
 	p.r.tel.asked(got)
 	p.proposal = got.Proposal
@@ -67,6 +73,22 @@ func (p *pass) age(took time.Duration) {
 
 // proposalLate holds until the next pass.
 const proposalLate = "proposal-late"
+
+// untilQuit asks, and stops asking when the process is being stopped.
+func untilQuit(ctx context.Context, quit <-chan struct{}, who Proposer, request propose.Request) Proposed {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answered := make(chan struct{})
+	defer close(answered)
+	go func() {
+		select {
+		case <-quit:
+			cancel()
+		case <-answered:
+		}
+	}()
+	return who.Propose(ctx, request)
+}
 
 // sane holds a proposer to its word: one of the kinds, no undo, which is the
 // loop's own, and the name that was recorded before the call.

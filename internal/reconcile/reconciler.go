@@ -62,6 +62,10 @@ type Reconciler struct {
 	wake chan string
 	// stopping: no new work is taken, nothing is asked and nothing claimed.
 	stopping atomic.Bool
+	// quit is closed then: a model that is still thinking is not waited for.
+	quit chan struct{}
+	// deliveries are pages on their way.
+	deliveries sync.WaitGroup
 }
 
 // New checks the options, loads the documents and folds the ledger. It makes
@@ -85,7 +89,7 @@ func New(ctx context.Context, o Options) (*Reconciler, error) {
 	r := &Reconciler{
 		Desk: desk, o: o, log: o.Logger, tel: tel, pol: o.Policy, fault: o.PolicyFault,
 		last: map[string]Result{}, errors: map[string]int{}, again: map[string]time.Time{},
-		assessed: map[string]compare.Assessment{}, looked: map[string]time.Time{}, sightings: map[string]sighting{}, hints: map[string]time.Time{}, wake: make(chan string, 64),
+		assessed: map[string]compare.Assessment{}, looked: map[string]time.Time{}, sightings: map[string]sighting{}, hints: map[string]time.Time{}, wake: make(chan string, 64), quit: make(chan struct{}),
 	}
 	r.outbox = outbox{sent: map[string]escalate.Delivery{}, sending: map[string]bool{}, loose: map[string]escalate.Page{}}
 	r.woken, r.answered = r.nudge, r.tel.answered

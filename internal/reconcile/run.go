@@ -24,7 +24,10 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	if err := r.Start(ctx); err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { r.stopping.Store(true) })
+	stop := context.AfterFunc(ctx, func() {
+		r.stopping.Store(true)
+		close(r.quit)
+	})
 	defer stop()
 	// What is under way is finished although ctx ended: a measurement that was
 	// cut short would read as unknown, and a send as in doubt.
@@ -40,6 +43,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	}
 	l.begun.Wait()
 	r.told(l.work, true)
+	r.deliveries.Wait()
 	return nil
 }
 
@@ -75,7 +79,12 @@ func (l *loop) sweep() {
 			l.tellSoon()
 		})
 	}
-	l.begin("orphans", func() { l.r.orphans(l.work, l.r.seen(), l.r.o.Now()) })
+	l.begin("orphans", func() {
+		// It gives its slot back while it waits, as a pass does.
+		l.slots <- struct{}{}
+		defer func() { <-l.slots }()
+		l.r.orphans(l.work, l.r.seen(), l.r.o.Now())
+	})
 }
 
 // begin runs f by itself unless the last one of that name still runs.
@@ -109,7 +118,7 @@ func (l *loop) pass(svc spec.Service, f *fleet, now time.Time) {
 	}
 	l.begun.Go(func() {
 		l.slots <- struct{}{}
-		l.r.one(l.work, f, svc, now)
+		l.r.guard("the pass of "+svc.Name, func() { l.r.one(l.work, f, svc, now) })
 		<-l.slots
 		l.mu.Lock()
 		l.busy[name] = false

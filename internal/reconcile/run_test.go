@@ -2,10 +2,12 @@ package reconcile_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/execute/executetest"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/spec"
@@ -176,4 +178,54 @@ func TestStopClaimsNothing(t *testing.T) {
 	if n := w.kinds()[ledger.KindClaim]; n != 0 || len(w.actuator.Journal()) != 0 {
 		t.Errorf("%d claims and %d sends after the stop", n, len(w.actuator.Journal()))
 	}
+}
+
+// The effect in doubt of a removed service is asked about without taking a
+// slot from the others, and without holding up the end.
+func TestOrphansHoldUpNobody(t *testing.T) {
+	w := live(t)
+	w.cfg.Sweep.Concurrency = 1
+	w.actuator.SetMode(executetest.ModeDropReply)
+	for i := range w.set.Services {
+		w.set.Services[i].Remediation.Actions = slices.Clone(w.set.Services[i].Remediation.Actions)
+		w.set.Services[i].Remediation.Actions[0].MaxLateness = time.Millisecond
+		w.set.Services[i].Remediation.Actions[0].Timeout = 100 * time.Millisecond
+	}
+	stop := w.loop()
+	w.broken()
+	w.soon("an effect in doubt", func(s *ledger.State) bool {
+		for _, e := range s.Effects {
+			if e.InDoubt() {
+				return true
+			}
+		}
+		return false
+	})
+	w.set = spec.Set{Digest: "set-2", Services: nil}
+	if err := w.r.Reload(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	w.soon("the orphans' marks asked for", func(s *ledger.State) bool {
+		for _, e := range s.Effects {
+			if e.InDoubt() {
+				return false
+			}
+		}
+		return true
+	})
+	stop()
+}
+
+// A model that never answers is not waited for at the end.
+func TestStopDoesNotWaitForAModel(t *testing.T) {
+	w := live(t)
+	asked := make(chan struct{}, 2)
+	w.asking = func(ctx context.Context) {
+		asked <- struct{}{}
+		<-ctx.Done()
+	}
+	stop := w.loop()
+	w.broken()
+	<-asked
+	stop()
 }

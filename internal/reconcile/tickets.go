@@ -8,6 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
 // tickets ends the service's ticket where it ends by itself: expired without
@@ -42,6 +43,9 @@ func (p *pass) ticketEnd(t approve.Ticket) (approve.State, string) {
 			return approve.Expired, "nobody answered"
 		}
 		return approve.Void, "too-late"
+	}
+	if p.mode() < spec.Approval {
+		return approve.Void, gate.ReasonMode
 	}
 	a, ok := p.svc.Action(t.Proposal.Action)
 	if !ok {

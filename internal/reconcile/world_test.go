@@ -44,6 +44,7 @@ type world struct {
 	unknown    func(at time.Time) measure.Reason
 	propose    func(propose.Request) propose.Proposal
 	rule       func(input []byte) gate.Ruling
+	asking     func(context.Context) // while the proposer is asked
 	skew       time.Duration
 	// slow is how long a look takes, in simulated time.
 	slow time.Duration
@@ -180,8 +181,11 @@ type scripted struct{ w *world }
 
 func (s scripted) Identity() propose.Proposer { return propose.Proposer{Kind: "rules"} }
 
-func (s scripted) Propose(_ context.Context, r propose.Request) reconcile.Proposed {
+func (s scripted) Propose(ctx context.Context, r propose.Request) reconcile.Proposed {
 	s.w.asked.Add(1)
+	if s.w.asking != nil {
+		s.w.asking(ctx)
+	}
 	p := s.w.propose(r)
 	p.Proposer = s.Identity()
 	return reconcile.Proposed{Proposal: p}

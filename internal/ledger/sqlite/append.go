@@ -25,23 +25,28 @@ func (s *Store) Append(ctx context.Context, after ledger.Position, plan ledger.P
 	return s.transact(ctx, after, plan)
 }
 
-func (s *Store) transact(ctx context.Context, after ledger.Position, plan ledger.Plan) ([]ledger.Entry, error) {
-	if _, err := s.conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
-		return nil, s.fault(ctx, "begin", err)
-	}
+// transact is not interrupted: a caller that hangs up in a statement would
+// leave open whether the transaction had begun, and with it every later append
+// without one of its own. The last look at the caller is before the commit.
+func (s *Store) transact(caller context.Context, after ledger.Position, plan ledger.Plan) ([]ledger.Entry, error) {
+	ctx := context.WithoutCancel(caller)
 	done := false
 	defer func() {
 		if !done {
-			// Also after a panic of plan: the next append needs a connection
-			// without a transaction. The error is that of the append.
-			_, _ = s.conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
+			// Also after a failed begin and after a panic of plan: the next append
+			// needs a connection without a transaction. The error is that of the
+			// append.
+			_, _ = s.conn.ExecContext(ctx, `ROLLBACK`)
 		}
 	}()
+	if _, err := s.conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+		return nil, s.fault(ctx, "begin", err)
+	}
 	since, fresh, err := s.write(ctx, after, plan)
 	if err != nil || len(fresh) == 0 {
 		return since, err
 	}
-	if err := s.commit(ctx); err != nil {
+	if err := s.commit(caller); err != nil {
 		return nil, err
 	}
 	done = true
