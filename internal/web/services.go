@@ -113,13 +113,20 @@ func serviceOf(v View, svc spec.Service, known *ledger.Service) Service {
 			s.LastMet = when(r.Assessment.At)
 		}
 	}
+	s.BalanceRemaining = leastBalance(v, svc)
+	return s
+}
+
+// leastBalance is the room of the action that has least; nil without actions.
+func leastBalance(v View, svc spec.Service) *float64 {
+	var least *float64
 	for _, a := range svc.Remediation.Actions {
 		b := balanceOf(v, svc, a.Name)
-		if left := min(b.Remaining, b.GlobalRemaining); s.BalanceRemaining == nil || left < *s.BalanceRemaining {
-			s.BalanceRemaining = number(left)
+		if left := min(b.Remaining, b.GlobalRemaining); least == nil || left < *least {
+			least = number(left)
 		}
 	}
-	return s
+	return least
 }
 
 // notObserved is the reason of a service that no pass has recorded yet.
