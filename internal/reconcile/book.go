@@ -97,25 +97,30 @@ func (b *book) append(ctx context.Context, plan func(s *ledger.State) ([]ledger.
 		planErr = err
 		return drafts, err
 	}))
-	switch {
-	case planErr != nil:
+	if planErr != nil {
 		return nil, planErr
-	case errors.Is(err, ledger.ErrExists), errors.Is(err, ledger.ErrLost):
-		return nil, err
-	case err != nil && ctx.Err() != nil:
-		return nil, err
-	case errors.Is(err, ledger.ErrCorrupt):
-		b.corrupt = fmt.Errorf("append to the ledger: %w", err)
-		return nil, b.corrupt
-	case err != nil:
-		b.writing = fmt.Errorf("append to the ledger: %w", err)
-		return nil, b.writing
+	}
+	if err != nil {
+		return nil, b.notWritten(ctx, err)
 	}
 	b.writing = nil
 	if err := b.apply(entries); err != nil {
 		return nil, err
 	}
 	return entries, nil
+}
+
+// notWritten tells what an append's error says of the ledger, if anything.
+func (b *book) notWritten(ctx context.Context, err error) error {
+	switch {
+	case raced(err), ctx.Err() != nil:
+		return err
+	case errors.Is(err, ledger.ErrCorrupt):
+		b.corrupt = fmt.Errorf("append to the ledger: %w", err)
+		return b.corrupt
+	}
+	b.writing = fmt.Errorf("append to the ledger: %w", err)
+	return b.writing
 }
 
 // one appends a single entry.

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,27 +44,23 @@ func (r *Reconciler) notices(ctx context.Context, f *fleet, now time.Time, wait 
 // wanted are the pages that should be open now, rendered.
 func (r *Reconciler) wanted(f *fleet, now time.Time) map[string]escalate.Page {
 	out := map[string]escalate.Page{}
-	sources := map[string][]string{}
-	for _, svc := range f.set.Services {
+	services := slices.Clone(f.set.Services)
+	for _, name := range r.orphaned(f.set) {
+		services = append(services, spec.Service{Name: name})
+	}
+	blind := map[string][]string{}
+	for _, svc := range services {
 		facts := r.noticeFacts(f, svc, now)
 		for _, n := range step.Notices(facts) {
 			out[n.ID] = r.render(facts, n, now)
 		}
-		st := facts.State
-		watched := min(svc.Remediation.Mode, r.o.Config.Limits.MaxMode) > spec.Observe || svc.Remediation.Escalation.Observe
-		if watched && st.State == compare.Unknown && st.SourceFault != "" && now.Sub(st.Since) >= svc.Remediation.UnknownFor {
-			sources[st.SourceFault] = append(sources[st.SourceFault], svc.Name)
+		if source := step.BlindSource(facts); source != "" {
+			blind[source] = append(blind[source], svc.Name)
 		}
 	}
-	for _, name := range r.orphaned(f.set) {
-		facts := r.noticeFacts(f, spec.Service{Name: name}, now)
-		for _, n := range step.Notices(facts) {
-			out[n.ID] = r.render(facts, n, now)
-		}
-	}
-	for source, services := range sources {
+	for source, names := range blind {
 		out["source/"+source] = r.fleetPage("source/"+source, escalate.SourceDown,
-			fmt.Sprintf("source %s does not answer; unknown: %s", source, strings.Join(services, ", ")), now)
+			fmt.Sprintf("source %s does not answer; unknown: %s", source, strings.Join(names, ", ")), now)
 	}
 	if fault := r.policyFault(); fault != "" {
 		out["policy"] = r.fleetPage("policy", escalate.PolicyFault, "no policy is loaded, nothing is done: "+fault, now)

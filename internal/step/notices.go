@@ -117,6 +117,16 @@ func unknownNotice(n NoticeFacts) (reason, why string) {
 	return escalate.Blind, why
 }
 
+// BlindSource names the source by whose fault the service has been unknown for
+// unknownFor: all such services share one page for the source. It is "" where
+// nobody is to be told.
+func BlindSource(n NoticeFacts) string {
+	if muted(n) || n.State.State != compare.Unknown || n.Now.Sub(n.State.Since) < n.Service.Remediation.UnknownFor {
+		return ""
+	}
+	return n.State.SourceFault
+}
+
 // breachNotice pages at once where a person is needed, and after
 // escalateWithin where Setpoint cannot or may not act. While an effect is
 // being judged it is acting, so it does not page for the wait; the wait is
