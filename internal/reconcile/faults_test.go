@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -302,5 +303,34 @@ func TestObserveIsNotPagedForASource(t *testing.T) {
 	w.run(30 * time.Minute)
 	if open := w.pager.open(); len(open) != 0 {
 		t.Errorf("pages = %v, want none", open)
+	}
+}
+
+// A chain that does not follow is no passing fault: nothing but a start clears
+// it, and its page does not flap.
+func TestBrokenChainStaysReported(t *testing.T) {
+	w := newWorld(t)
+	w.healthy()
+	w.faulty.fill(fmt.Errorf("%w: it ends at entry 3, this writer left it at 9", ledger.ErrCorrupt))
+	w.breakNow(0.3)
+	w.run(6 * time.Minute)
+	w.faulty.fill(nil)
+	w.run(20 * time.Minute)
+	if w.r.Ready() == "" {
+		t.Error("ready again although the chain is broken")
+	}
+	if len(w.actuator.Journal()) != 0 {
+		t.Error("something was sent on a broken chain")
+	}
+	ended := 0
+	w.pager.mu.Lock()
+	for _, p := range w.pager.sent {
+		if p.ID == "ledger" && !p.EndedAt.IsZero() {
+			ended++
+		}
+	}
+	w.pager.mu.Unlock()
+	if _, open := w.pager.open()["ledger"]; !open || ended != 0 {
+		t.Errorf("the ledger's page is open: %v, and ended %d times", open, ended)
 	}
 }

@@ -229,3 +229,23 @@ func TestStopDoesNotWaitForAModel(t *testing.T) {
 	<-asked
 	stop()
 }
+
+// A page that is on its way when the process is stopped arrives.
+func TestStopLetsAPageArrive(t *testing.T) {
+	w := live(t)
+	w.propose = func(propose.Request) propose.Proposal {
+		return propose.Proposal{Kind: propose.KindEscalate, Parameters: propose.Parameters{}}
+	}
+	hang := make(chan struct{})
+	w.pager.mu.Lock()
+	w.pager.hang = hang
+	w.pager.mu.Unlock()
+	stop := w.loop()
+	w.broken()
+	w.soon("a page on its way", func(*ledger.State) bool { return w.pager.entered.Load() > 0 })
+	time.AfterFunc(200*time.Millisecond, func() { close(hang) })
+	stop()
+	if len(w.pager.open()) == 0 {
+		t.Error("the page was cut off by the stop")
+	}
+}

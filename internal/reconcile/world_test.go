@@ -67,12 +67,15 @@ type pager struct {
 	mu   sync.Mutex
 	fail error
 	hang chan struct{}
-	sent []escalate.Page
+	// entered counts deliveries that began.
+	entered atomic.Int64
+	sent    []escalate.Page
 }
 
 func (p *pager) Name() string { return "pager" }
 
 func (p *pager) Send(_ context.Context, page escalate.Page) error {
+	p.entered.Add(1)
 	p.mu.Lock()
 	hang := p.hang
 	p.mu.Unlock()
