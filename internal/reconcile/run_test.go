@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/execute/executetest"
+	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/spec"
@@ -248,4 +249,30 @@ func TestStopLetsAPageArrive(t *testing.T) {
 	if len(w.pager.open()) == 0 {
 		t.Error("the page was cut off by the stop")
 	}
+}
+
+// An Alertmanager that hangs when it is asked for silences holds up only what
+// asks it.
+func TestHungSilencesHoldUpNobodyElse(t *testing.T) {
+	w := live(t)
+	w.cfg.Sweep.Concurrency = 1
+	release := make(chan struct{})
+	w.silences = func(service string) ([]gate.Hold, error) {
+		if service == "a" {
+			<-release
+		}
+		return nil, nil
+	}
+	stop := w.loop()
+	w.broken()
+	w.soon("effect of b while a's silences hang", func(s *ledger.State) bool {
+		for _, e := range s.Effects {
+			if e.Service == "b" {
+				return true
+			}
+		}
+		return false
+	})
+	close(release)
+	stop()
 }

@@ -45,6 +45,7 @@ type world struct {
 	propose    func(propose.Request) propose.Proposal
 	rule       func(input []byte) gate.Ruling
 	asking     func(context.Context) // while the proposer is asked
+	silences   func(service string) ([]gate.Hold, error)
 	skew       time.Duration
 	// slow is how long a look takes, in simulated time.
 	slow time.Duration
@@ -308,7 +309,7 @@ func (w *world) start() {
 	w.r, err = reconcile.New(w.t.Context(), reconcile.Options{
 		Config: w.cfg, Documents: w.documents, Measurer: w,
 		Proposer: scripted{w}, Policy: ruled{w}, Executors: map[string]execute.Executor{"webhook": hook},
-		Receivers: []escalate.Receiver{w.pager}, Store: w.faulty, Tracer: w.tracer, Freezes: w.freezer, Now: w.clock,
+		Receivers: []escalate.Receiver{w.pager}, Silencers: []reconcile.Silencer{w}, Store: w.faulty, Tracer: w.tracer, Freezes: w.freezer, Now: w.clock,
 		Logger: slog.New(slog.NewTextHandler(logTo{w.t}, nil)),
 	})
 	if err != nil {
@@ -358,6 +359,14 @@ func (w *world) Measure(_ context.Context, qs []measure.Query) []measure.Measure
 		out[i] = m
 	}
 	return out
+}
+
+// Silences are none unless the test has some.
+func (w *world) Silences(_ context.Context, service string) ([]gate.Hold, error) {
+	if w.silences == nil {
+		return nil, nil
+	}
+	return w.silences(service)
 }
 
 func (w *world) isReal() bool {
