@@ -120,6 +120,9 @@ func (p *pass) gateAgain(ctx context.Context, permit gate.Permit) string {
 	p.assessment = compare.Assess(p.svc, p.measured, p.r.compareLimits(), p.now)
 	p.catalogue = nil
 	p.observe(ctx)
+	// The fleet as it was last seen, not as this pass began: a dependency may
+	// have failed while a model was thinking.
+	p.fleet = p.r.seen()
 	p.now = p.r.o.Now()
 	again, _ := p.decide(ctx, &permit)
 	if _, still := again.Permit(); !still {

@@ -32,6 +32,9 @@ func (p *pass) facts(item propose.Item, key, without gate.Key) gate.Facts {
 func (p *pass) pastFacts(f *gate.Facts, s *ledger.State, item propose.Item, key, without gate.Key) {
 	p.decidedAt = s.Head
 	known := p.past.service
+	if now, recorded := s.Service(p.svc.Name); recorded && !p.dry {
+		known = now // the second gate sees what was appended since
+	}
 	f.Since, f.Episode = known.Since, known.Episode
 	if known.Documents != "" && known.State != "" && !known.EverMet {
 		f.SpecProblem = "never met since its documents were loaded"

@@ -37,7 +37,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	}
 	r.slots = l.slots
 	l.begun.Go(func() { l.tell(ctx) })
-	for !r.stopping.Load() {
+	for ctx.Err() == nil {
 		r.guard("sweep", l.sweep)
 		l.wait(ctx)
 	}
@@ -105,8 +105,8 @@ func (l *loop) begin(name string, f func()) {
 	})
 }
 
-// pass begins one pass of a service. While one runs, a further one is only
-// remembered: a service is never worked on twice at a time.
+// pass begins one pass of a service, unless one runs: a service is never worked
+// on twice at a time, and the next sweep comes.
 func (l *loop) pass(svc spec.Service, f *fleet, now time.Time) {
 	name := "service " + svc.Name
 	l.mu.Lock()

@@ -3,10 +3,14 @@ package reconcile_test
 import (
 	"context"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/execute/executetest"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
@@ -68,7 +72,7 @@ func (w *world) soon(what string, ok func(s *ledger.State) bool) {
 			return
 		}
 	}
-	w.t.Fatalf("no %s", what)
+	w.t.Fatalf("no %s; the ledger says:\n%s", what, w.dump())
 }
 
 // broken makes both services fail from now on.
@@ -275,4 +279,43 @@ func TestHungSilencesHoldUpNobodyElse(t *testing.T) {
 	})
 	close(release)
 	stop()
+}
+
+// A dependency that fails between the claim and the send voids the claim: the
+// second gate sees the fleet as it is, not as it was when the pass began.
+func TestDependencyFailsBeforeTheSend(t *testing.T) {
+	w := live(t)
+	w.set.Services[0].Remediation.DependsOn = []string{"b"}
+	a := "a"
+	var once sync.Once
+	w.measuring = func(service string) {
+		if service != a || w.kinds()[ledger.KindClaim] == 0 {
+			return
+		}
+		once.Do(func() {
+			w.failing.Store(true)
+			w.soon("b breached", func(*ledger.State) bool { return w.r.Last()["b"].Assessment.State == compare.Breached })
+		})
+	}
+	// b itself proposes nothing.
+	w.propose = func(r propose.Request) propose.Proposal {
+		if r.Service.Name == "b" {
+			return propose.Proposal{Kind: propose.KindNone, Parameters: propose.Parameters{}}
+		}
+		return propose.Proposal{Kind: propose.KindAction, Action: "scale", Parameters: propose.Parameters{"replicas": int64(6)}}
+	}
+	stop := w.loop()
+	w.failingOnly.Store(&a)
+	w.soon("the claim void", func(s *ledger.State) bool {
+		for _, e := range s.Effects {
+			if e.Effect == execute.Void && strings.Contains(e.VoidedFor, gate.ReasonDependency) {
+				return true
+			}
+		}
+		return false
+	})
+	stop()
+	if n := len(w.actuator.Journal()); n != 0 {
+		t.Errorf("%d sends although the dependency had failed", n)
+	}
 }

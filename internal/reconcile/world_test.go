@@ -45,13 +45,15 @@ type world struct {
 	propose    func(propose.Request) propose.Proposal
 	rule       func(input []byte) gate.Ruling
 	asking     func(context.Context) // while the proposer is asked
+	measuring  func(service string)  // before real-time answers
 	silences   func(service string) ([]gate.Hold, error)
 	skew       time.Duration
 	// slow is how long a look takes, in simulated time.
 	slow time.Duration
 	// failing makes real-time services fail; hangs holds up source "second".
-	failing atomic.Bool
-	hangs   atomic.Pointer[chan struct{}]
+	failing     atomic.Bool
+	failingOnly atomic.Pointer[string]
+	hangs       atomic.Pointer[chan struct{}]
 
 	actuator *executetest.Actuator
 	pager    *pager
@@ -339,6 +341,9 @@ func (w *world) Measure(_ context.Context, qs []measure.Query) []measure.Measure
 		<-*hang
 	}
 	if w.isReal() {
+		if w.measuring != nil && len(qs) > 0 {
+			w.measuring(qs[0].ID.Service)
+		}
 		w.measureNow(qs, out)
 		return out
 	}
@@ -377,11 +382,11 @@ func (w *world) isReal() bool {
 
 // measureNow answers for real time: good or failing, whatever the window.
 func (w *world) measureNow(qs []measure.Query, out []measure.Measurement) {
-	ratio := 0.0
-	if w.failing.Load() {
-		ratio = 0.3
-	}
 	for i, q := range qs {
+		ratio := 0.0
+		if only := w.failingOnly.Load(); w.failing.Load() || only != nil && *only == q.ID.Service {
+			ratio = 0.3
+		}
 		out[i] = measure.Measurement{
 			ID: q.ID, Source: "main", HasEvents: true, Total: 1000, Good: 1000 * (1 - ratio), ErrorRatio: ratio, SampleAt: q.ID.At,
 		}
