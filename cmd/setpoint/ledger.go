@@ -76,7 +76,7 @@ type verification struct {
 	Path  string `json:"path"`
 	Valid bool   `json:"valid"`
 	Fault string `json:"fault,omitempty"`
-	sqlite.Report
+	ledger.Report
 }
 
 func (a *app) ledgerVerifyCommand() *cobra.Command {

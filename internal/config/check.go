@@ -68,6 +68,9 @@ func (k *checker) config(c Config) {
 	within(k, "budget.capacity", c.Budget.Capacity, 0, 10_000)
 	k.word("telemetry.logFormat", c.Telemetry.LogFormat, "logfmt", "json")
 	k.set("ledger.sqlite.path", c.Ledger.SQLite.Path)
+	if c.Ledger.Postgres != nil {
+		k.set("ledger.postgres.dsnFile", c.Ledger.Postgres.DSNFile)
+	}
 	k.set("ledger.freezeDir", c.Ledger.FreezeDir)
 	k.sources(c.Sources)
 	k.proposer(c.Proposer)

@@ -38,7 +38,6 @@ func (k *checker) unsupported(c Config) {
 		set        bool
 		path, what string
 	}{
-		{c.Ledger.Postgres != nil, "ledger.postgres", "postgres: use sqlite"},
 		{c.Slack != nil, "slack", "slack: answer by setpoint approve"},
 		{c.Executors.Command.set(), "executors.command", "command.run: use webhook.post"},
 		{c.Executors.Kubernetes.Kubeconfig != "", "executors.kubernetes.kubeconfig", "kubernetes: use webhook.post"},

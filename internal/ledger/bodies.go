@@ -41,6 +41,11 @@ const (
 	KindDelivery  Kind = "delivery"
 	KindAck       Kind = "ack"
 	KindReset     Kind = "reset"
+	// KindCheckpoint names a fold of everything up to a position.
+	KindCheckpoint Kind = "checkpoint"
+	KindLowered    Kind = "lowered"
+	KindAdopted    Kind = "adopted"
+	KindCeiling    Kind = "ceiling"
 )
 
 // Init is the first entry of a chain.
@@ -71,6 +76,9 @@ type StateChange struct {
 	SampleAt    time.Time      `json:"sampleAt,omitzero"`
 	// ErrorRatio is the worst objective's judge error ratio, for people.
 	ErrorRatio float64 `json:"errorRatio"`
+	// By is the process that read it: another one's fresh reading is not
+	// overruled at once.
+	By string `json:"by,omitempty"`
 }
 
 // Recovered ends an episode: Met for holdFor.
@@ -218,6 +226,42 @@ type Reset struct {
 	By     string    `json:"by"`
 	Reason string    `json:"reason"`
 	Until  time.Time `json:"until,omitzero"`
+}
+
+// Checkpoint says that folding the chain up to At gives the state whose bytes
+// are the blob State. It saves time and decides nothing: whoever doubts it folds
+// the chain.
+type Checkpoint struct {
+	At    Position `json:"at"`
+	State string   `json:"state"`
+}
+
+// Lowered sets the mark of a service back to a window, after a clock that ran
+// ahead had raised it. Keys that were claimed stay claimed.
+type Lowered struct {
+	To     string `json:"to"`
+	By     string `json:"by"`
+	Reason string `json:"reason"`
+}
+
+// Adopted says that a named person goes on with a chain that is older than what
+// this host has seen of it, or another one. Nobody knows which keys were
+// claimed in what is lost, so every window that began until then is spent.
+type Adopted struct {
+	// Seen is the newest position that is lost.
+	Seen   Position `json:"seen"`
+	By     string   `json:"by"`
+	Reason string   `json:"reason"`
+}
+
+// Ceiling is the highest verdict that an action ("" for all of the service) may
+// get from now on, until Until if that is set.
+type Ceiling struct {
+	Action string       `json:"action"`
+	To     gate.Verdict `json:"to"`
+	By     string       `json:"by"`
+	Reason string       `json:"reason"`
+	Until  time.Time    `json:"until,omitzero"`
 }
 
 // PageBody is the body of KindPage: the page as it should be from now on.

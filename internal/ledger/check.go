@@ -155,6 +155,28 @@ func checkReset(service string, b Reset) error {
 	return named("by", b.By)
 }
 
+func checkCheckpoint(_ string, b Checkpoint) error {
+	if b.At.Seq == 0 {
+		return errors.New("checkpoint of nothing")
+	}
+	return errors.Join(named("hash", b.At.Hash), named("state", b.State))
+}
+
+func checkLowered(service string, b Lowered) error {
+	return errors.Join(named("service", service), window(b.To), named("by", b.By), named("reason", b.Reason))
+}
+
+func checkAdopted(_ string, b Adopted) error {
+	return errors.Join(named("by", b.By), named("reason", b.Reason))
+}
+
+func checkCeiling(service string, b Ceiling) error {
+	if b.To < gate.Deny || b.To > gate.Auto {
+		return fmt.Errorf("%v is no verdict", b.To)
+	}
+	return errors.Join(named("service", service), named("by", b.By), named("reason", b.Reason))
+}
+
 func named(what, s string) error {
 	if s == "" {
 		return fmt.Errorf("%s is empty", what)

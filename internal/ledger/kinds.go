@@ -59,6 +59,11 @@ var kinds = map[Kind]kind{
 	KindDelivery:  bodyOf(checkDelivery, foldDelivery),
 	KindAck:       bodyOf(checkAck, foldAck),
 	KindReset:     bodyOf(checkReset, foldReset),
+
+	KindCheckpoint: bodyOf(checkCheckpoint, foldCheckpoint),
+	KindLowered:    bodyOf(checkLowered, foldLowered),
+	KindAdopted:    bodyOf(checkAdopted, foldAdopted),
+	KindCeiling:    bodyOf(checkCeiling, foldCeiling),
 }
 
 func encode(d Draft) (json.RawMessage, error) {

@@ -45,6 +45,9 @@ type Draft struct {
 	Body any
 	// Blobs are stored with the entry, by the SHA-256 (hex) of their bytes.
 	Blobs [][]byte
+	// Drop are digests of blobs that nothing needs any more: superseded
+	// checkpoints, which can be made again. No other blob is ever dropped.
+	Drop []string
 }
 
 // Plan decides what to append, seeing the entries that were appended since the
@@ -64,6 +67,8 @@ type Store interface {
 	Append(ctx context.Context, after Position, plan Plan) ([]Entry, error)
 	// Read returns up to limit entries after seq, in order.
 	Read(ctx context.Context, after uint64, limit int) ([]Entry, error)
+	// Newest returns the newest entry of a kind; ok is false without one.
+	Newest(ctx context.Context, kind Kind) (e Entry, ok bool, err error)
 	// Blob returns the bytes of a digest, or ErrNoBlob.
 	Blob(ctx context.Context, digest string) ([]byte, error)
 	Close() error

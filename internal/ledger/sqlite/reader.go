@@ -73,6 +73,39 @@ func (r *Reader) Read(ctx context.Context, after uint64, limit int) ([]ledger.En
 	return es, nil
 }
 
+// Newest returns the newest entry of a kind; ok is false without one.
+func (r *Reader) Newest(ctx context.Context, kind ledger.Kind) (e ledger.Entry, ok bool, err error) {
+	rows, err := r.db.QueryContext(ctx, columns+`WHERE kind = ? ORDER BY seq DESC LIMIT 1`, string(kind))
+	if err != nil {
+		return e, false, r.fault(ctx, "read", err)
+	}
+	err = each(rows, func(found ledger.Entry) error {
+		e, ok = found, true
+		return nil
+	})
+	return e, ok, r.fault(ctx, "read", err)
+}
+
+// EachBlob calls f with every blob, in the order of digests.
+func (r *Reader) EachBlob(ctx context.Context, f func(digest string, blob []byte) error) (err error) {
+	rows, err := r.db.QueryContext(ctx, `SELECT digest, bytes FROM blobs ORDER BY digest`)
+	if err != nil {
+		return r.fault(ctx, "read blobs", err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var digest string
+		var b []byte
+		if err := rows.Scan(&digest, &b); err != nil {
+			return r.fault(ctx, "read blobs", err)
+		}
+		if err := f(digest, b); err != nil {
+			return err
+		}
+	}
+	return r.fault(ctx, "read blobs", rows.Err())
+}
+
 // each calls f with every entry of the rows and closes them.
 func each(rows *sql.Rows, f func(ledger.Entry) error) (err error) {
 	defer func() { err = errors.Join(err, rows.Close()) }()

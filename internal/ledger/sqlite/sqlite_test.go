@@ -375,7 +375,7 @@ func TestVerify(t *testing.T) {
 	check(t, err)
 	rep, err := s.Verify(t.Context())
 	check(t, err)
-	want := sqlite.Report{Entries: 3, Head: es[2].Position(), First: es[0].Time, Last: es[2].Time, Blobs: 2, BlobBytes: 9}
+	want := ledger.Report{Entries: 3, Head: es[2].Position(), First: es[0].Time, Last: es[2].Time, Blobs: 2, BlobBytes: 9}
 	if rep.Kinds[ledger.KindGap] != 2 || rep.Kinds[ledger.KindInit] != 1 {
 		t.Errorf("kinds %v", rep.Kinds)
 	}

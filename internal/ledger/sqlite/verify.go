@@ -2,28 +2,17 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 )
 
-// Report is what a verification went over.
-type Report struct {
-	Entries     uint64                 `json:"entries"`
-	Kinds       map[ledger.Kind]uint64 `json:"kinds"`
-	First, Last time.Time              `json:"-"`
-	Head        ledger.Position        `json:"head"`
-	Blobs       uint64                 `json:"blobs"`
-	BlobBytes   uint64                 `json:"blobBytes"`
-}
-
 // Verify reads everything: the database file's own checks, every link and body
 // of the chain, and every blob against its digest. The error names the first
 // thing that is wrong; the report is of what was read until then.
-func (r *Reader) Verify(ctx context.Context) (Report, error) {
-	rep := Report{Kinds: map[ledger.Kind]uint64{}}
+func (r *Reader) Verify(ctx context.Context) (ledger.Report, error) {
+	rep := ledger.Report{Kinds: map[ledger.Kind]uint64{}}
 	var verdict string
 	if err := r.db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&verdict); err != nil {
 		return rep, r.fault(ctx, "check file", err)
@@ -75,23 +64,13 @@ func (r *Reader) chain(ctx context.Context, f func(ledger.Entry) error) (ledger.
 	return head, last, r.fault(ctx, "verify", err)
 }
 
-func (r *Reader) blobs(ctx context.Context, rep *Report) (err error) {
-	rows, err := r.db.QueryContext(ctx, `SELECT digest, bytes FROM blobs`)
-	if err != nil {
-		return r.fault(ctx, "read blobs", err)
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var digest string
-		var b []byte
-		if err := rows.Scan(&digest, &b); err != nil {
-			return r.fault(ctx, "read blobs", err)
-		}
+func (r *Reader) blobs(ctx context.Context, rep *ledger.Report) error {
+	return r.EachBlob(ctx, func(digest string, b []byte) error {
 		if ledger.BlobDigest(b) != digest {
 			return fmt.Errorf("ledger %s: %w: blob %s was changed after it was written", r.path, ledger.ErrCorrupt, digest)
 		}
 		rep.Blobs++
 		rep.BlobBytes += uint64(len(b))
-	}
-	return r.fault(ctx, "read blobs", rows.Err())
+		return nil
+	})
 }
