@@ -64,6 +64,7 @@ func (a *app) wire(ctx context.Context, s site, store ledger.Store, f purpose) (
 		w.options.Store = store
 	}
 	w.options.Policy, w.options.PolicyFault = s.loadPolicy(ctx, f.send)
+	w.options = rigged(w.options)
 	return w, nil
 }
 
