@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func (readOnly) Append(context.Context, ledger.Position, ledger.Plan) ([]ledger.
 }
 
 func (a *app) ledgerCommand() *cobra.Command {
-	return group("ledger", "The record of everything that happened", a.ledgerInitCommand(), a.ledgerVerifyCommand())
+	return group("ledger", "The record of everything that happened", a.ledgerInitCommand(), a.ledgerVerifyCommand(), a.ledgerExportCommand())
 }
 
 func (a *app) ledgerInitCommand() *cobra.Command {
@@ -125,4 +126,30 @@ func (a *app) verify(ctx context.Context, path, output string) error {
 		return exitCode(exitError)
 	}
 	return nil
+}
+
+func (a *app) ledgerExportCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "export",
+		Short: "Write entries and blobs as JSON lines, verified on the way, beside a running agent too",
+		Long: `Write the whole ledger to standard output: one JSON object a line, the format
+first, then entries in the order of the chain, then blobs, then the end with
+their numbers. A file without its end was cut off.`,
+		Example: `  setpoint ledger export > ledger.jsonl
+  setpoint ledger export | jq -r 'select(.entry.kind == "claim") | .entry.body.key'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			s, err := a.site()
+			if err != nil {
+				return err
+			}
+			r, err := sqlite.OpenReader(s.cfg.Ledger.SQLite.Path)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, r.Close()) }()
+			out := bufio.NewWriterSize(a.out, 1<<16)
+			return errors.Join(ledger.Export(cmd.Context(), r, out), out.Flush())
+		},
+	}
 }
