@@ -54,6 +54,9 @@ type Ticket struct {
 	Answers []Answer `json:"answers"`
 	// AnsweredAt is when it became approved or denied; zero before.
 	AnsweredAt time.Time `json:"answeredAt,omitzero"`
+	// ClaimedAt is when its key was claimed for it, which the ledger folds; zero
+	// before. A ticket is claimed once.
+	ClaimedAt time.Time `json:"claimedAt,omitzero"`
 	// StartedAt is when its effect was started, which the ledger folds from the
 	// claim; zero before. From then on a deny can stop nothing.
 	StartedAt time.Time `json:"startedAt,omitzero"`

@@ -40,12 +40,18 @@ type Charge struct {
 	Outcome compare.Outcome
 }
 
-// Reset is a named person's fresh start: charges before At do not count.
+// Reset is a named person's fresh start: charges before At do not count, until
+// Until if that is set.
 type Reset struct {
 	// Service and Action are empty for the global budget.
 	Service, Action string
-	At              time.Time
+	At, Until       time.Time
 	By, Reason      string
+}
+
+// InForce reports whether a reset counts at now.
+func (r Reset) InForce(now time.Time) bool {
+	return !r.At.After(now) && (r.Until.IsZero() || now.Before(r.Until))
 }
 
 // Balance is the room that is left for one service x action, and globally.
@@ -138,7 +144,7 @@ func counting(charges []Charge, p Policy, since, now time.Time) []Charge {
 func lastReset(resets []Reset, service, action string, now time.Time) time.Time {
 	var last time.Time
 	for _, r := range resets {
-		if r.Service == service && r.Action == action && !r.At.After(now) && r.At.After(last) {
+		if r.Service == service && r.Action == action && r.InForce(now) && r.At.After(last) {
 			last = r.At
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/gate"
@@ -48,6 +49,24 @@ func (e Effect) Final() bool {
 	}
 	return false
 }
+
+// follows is the life of an effect (CONTRACTS: effect): what may come after
+// what. There is no way back, so that nothing is ever sent twice.
+var follows = map[Effect][]Effect{
+	None:    {Claimed},
+	Claimed: {Started, Void},
+	// A crash before the receipt leaves Started, which is settled like InDoubt.
+	Started: {
+		Applied, AppliedWithError, NoOp, Failed, NotNow, InDoubt,
+		Landed, NotLanded, Unknown,
+	},
+	InDoubt: {Landed, NotLanded, NoOp, Failed, NotNow, Unknown},
+	// Only a named person ends this one, who found out.
+	Unknown: {Landed, NotLanded},
+}
+
+// Follows reports whether an effect may become next.
+func (e Effect) Follows(next Effect) bool { return slices.Contains(follows[e], next) }
 
 // Receipt is what the actuator answered to one send.
 type Receipt struct {

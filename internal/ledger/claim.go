@@ -7,10 +7,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/gate"
 )
 
-// KeyClaimed reports whether the window of a service is spent. Starts are
-// compared, so that another window length frees nothing.
+// KeyClaimed reports whether the window of a service is spent: it was claimed,
+// a later one was, or it began before a chain was adopted. Starts are compared,
+// so that another window length frees nothing.
 func (s *State) KeyClaimed(service string, w gate.WindowID) bool {
 	sv, _ := s.Service(service)
+	if sv.Spent != (gate.WindowID{}) && w.Start <= sv.Spent.Start || w.Start <= s.SpentUntil {
+		return true
+	}
 	for _, key := range sv.Effects {
 		if windowOf(key).Start == w.Start {
 			return true
@@ -46,12 +50,17 @@ func (s *State) keyFree(service string, key gate.Key) error {
 	w := windowOf(key)
 	sv, _ := s.Service(service)
 	for _, other := range sv.Effects {
-		switch start := windowOf(other).Start; {
-		case start == w.Start:
+		if windowOf(other).Start == w.Start {
 			return fmt.Errorf("claim %s: %w: %s", key, ErrExists, other)
-		case start > w.Start:
-			return fmt.Errorf("claim %s: %w: the later %s was claimed", key, ErrLost, other)
 		}
+	}
+	switch {
+	case w.Start <= s.SpentUntil:
+		return fmt.Errorf("claim %s: %w: the window began before this chain was adopted, and may be spent in what was lost", key, ErrLost)
+	case sv.Spent != (gate.WindowID{}) && w.Start == sv.Spent.Start:
+		return fmt.Errorf("claim %s: %w", key, ErrExists)
+	case sv.Spent != (gate.WindowID{}) && w.Start < sv.Spent.Start:
+		return fmt.Errorf("claim %s: %w: the later %s was claimed", key, ErrLost, gate.KeyOf(service, sv.Spent))
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ func ClaimDraft(s *State, service string, c Claim, decidedAt Position) (Draft, e
 // StartDraft goes from claimed to started. It must be durable before the first
 // byte is sent. A deny that was recorded between the two still stops it.
 func StartDraft(s *State, key gate.Key) (Draft, error) {
-	ef, why := s.move(key, execute.Claimed)
+	ef, why := s.move(key, execute.Started)
 	if why != "" {
 		return Draft{}, lost("%s", why)
 	}
@@ -155,7 +155,7 @@ func StartDraft(s *State, key gate.Key) (Draft, error) {
 
 // VoidDraft goes from claimed to void. Once it is appended no start can be.
 func VoidDraft(s *State, key gate.Key, reason string) (Draft, error) {
-	ef, why := s.move(key, execute.Claimed)
+	ef, why := s.move(key, execute.Void)
 	if why != "" {
 		return Draft{}, lost("%s", why)
 	}
@@ -168,7 +168,7 @@ func begun(key gate.Key) string { return "begun/" + string(key) }
 
 // ReceiptDraft goes from started to what the actuator answered.
 func ReceiptDraft(s *State, key gate.Key, r execute.Receipt) (Draft, error) {
-	ef, why := s.move(key, execute.Started)
+	ef, why := s.move(key, r.Effect)
 	if why != "" {
 		return Draft{}, lost("%s", why)
 	}
@@ -193,12 +193,9 @@ func SettleDraft(s *State, b Settled) (Draft, error) {
 
 // OutcomeDraft records what measurement says, once per effect.
 func OutcomeDraft(s *State, b Outcome) (Draft, error) {
-	ef, why := s.move(b.Key, execute.Applied, execute.AppliedWithError, execute.Landed)
+	ef, why := s.judgeable(b.Key)
 	if why != "" {
 		return Draft{}, lost("%s", why)
-	}
-	if ef.Judgement != nil {
-		return Draft{}, lost("the effect of %s was judged %s", b.Key, ef.Outcome)
 	}
 	b.Judgement.Before, b.Judgement.After = number(b.Judgement.Before), number(b.Judgement.After)
 	return Draft{Kind: KindOutcome, Service: ef.Service, Unique: "outcome/" + string(b.Key), Body: b}, nil

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -128,18 +127,23 @@ func (s *State) InFlight(service, target string) (onService, onTarget *Effect) {
 // Charges are those of all claims by verdict auto: the provisional cost, or
 // the outcome's. Oldest claim first.
 func (s *State) Charges() []budget.Charge {
-	var cs []budget.Charge
+	cs := slices.Clip(s.Charged)
 	for _, key := range s.EffectOrder {
-		e := s.Effects[key]
-		if e.Claim.Verdict != gate.Auto {
-			continue
+		if e := s.Effects[key]; e.Claim.Verdict == gate.Auto {
+			cs = append(cs, e.charged())
 		}
-		cs = append(cs, budget.Charge{
-			Service: e.Service, Action: e.Claim.Action.Name, Decision: e.Claim.Decision,
-			At: e.ClaimedAt, Cost: e.Charge(), Outcome: e.Outcome,
-		})
+	}
+	if len(s.Charged) > 0 {
+		slices.SortStableFunc(cs, func(a, b budget.Charge) int { return a.At.Compare(b.At) })
 	}
 	return cs
+}
+
+func (e Effect) charged() budget.Charge {
+	return budget.Charge{
+		Service: e.Service, Action: e.Claim.Action.Name, Decision: e.Claim.Decision,
+		At: e.ClaimedAt, Cost: e.Charge(), Outcome: e.Outcome,
+	}
 }
 
 // Sent counts the effects of a service ("" for all) sent at or after a time.
@@ -152,81 +156,4 @@ func (s *State) Sent(service string, since time.Time) int {
 		}
 	}
 	return n
-}
-
-// LastSent is the newest time of sending on a service, of one action ("" for
-// any); zero when nothing was sent.
-func (s *State) LastSent(service, action string) time.Time {
-	sv, _ := s.Service(service)
-	var last time.Time
-	for _, key := range sv.Effects {
-		e := s.Effects[key]
-		if (action == "" || e.Claim.Action.Name == action) && e.StartedAt.After(last) {
-			last = e.StartedAt
-		}
-	}
-	return last
-}
-
-// Suspended says why an action of a service is suspended; "" when it is not:
-// two Worsened in a row, or three of failed, not-now or no-op in a row, since
-// the last reset. Undos count in neither row, or they would hide that an
-// action did harm twice.
-func (s *State) Suspended(service, action string) string {
-	sv, _ := s.Service(service)
-	reset := s.lastReset(service, action)
-	worsened, nothing := row{}, row{}
-	for _, key := range slices.Backward(sv.Effects) {
-		e := s.Effects[key]
-		if e.Claim.Action.Name != action || e.Claim.Undo {
-			continue
-		}
-		if e.Judgement != nil && e.OutcomeAt.After(reset) {
-			worsened.add(e, e.Outcome == compare.OutcomeWorsened)
-		}
-		switch {
-		case !e.EffectAt.After(reset):
-		case e.Effect == execute.Failed, e.Effect == execute.NotNow, e.Effect == execute.NoOp:
-			nothing.add(e, true)
-		case e.Effect.Judged():
-			nothing.add(e, false)
-		}
-	}
-	switch {
-	case worsened.length >= 2:
-		return fmt.Sprintf("worsened %d times in a row, last by %s", worsened.length, worsened.last)
-	case nothing.length >= 3:
-		return fmt.Sprintf("did nothing %d times in a row, last by %s", nothing.length, nothing.last)
-	}
-	return ""
-}
-
-// row is the length of the newest unbroken row, added newest first.
-type row struct {
-	length int
-	last   gate.Key
-	broken bool
-}
-
-func (r *row) add(e *Effect, hit bool) {
-	switch {
-	case !hit:
-		r.broken = true
-	case !r.broken:
-		if r.length == 0 {
-			r.last = e.Claim.Key
-		}
-		r.length++
-	}
-}
-
-func (s *State) lastReset(service, action string) time.Time {
-	var last time.Time
-	for _, r := range s.Resets {
-		// A reset of a service without an action is of all its actions.
-		if r.Service == service && (r.Action == action || r.Action == "") && r.At.After(last) {
-			last = r.At
-		}
-	}
-	return last
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/budget"
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/gate"
@@ -38,6 +37,7 @@ func (s *State) Apply(e Entry) error {
 		s.Skipped = append(s.Skipped, Skip{Seq: e.Seq, Kind: e.Kind, Why: why})
 	}
 	s.Head, s.Time = e.Position(), e.Time
+	s.forget(e)
 	return nil
 }
 
@@ -77,7 +77,8 @@ func foldDocuments(s *State, e Entry, b Documents) string {
 func (sv *Service) forgotten(e Entry) *Service {
 	return &Service{
 		Name: sv.Name, DocumentsAt: e.Time, LastMet: sv.LastMet,
-		Windows: sv.Windows, Mark: sv.Mark, Effects: sv.Effects, Tickets: sv.Tickets, Decision: sv.Decision,
+		Windows: sv.Windows, Mark: sv.Mark, Spent: sv.Spent, Actions: sv.Actions,
+		Effects: sv.Effects, Tickets: sv.Tickets, Decision: sv.Decision,
 	}
 }
 
@@ -112,6 +113,7 @@ func foldState(s *State, e Entry, b StateChange) string {
 		sv.Since = e.Time
 	}
 	sv.State, sv.Reason, sv.SourceFault, sv.ErrorRatio = b.To, b.Reason, b.SourceFault, b.ErrorRatio
+	sv.Reader, sv.StateAt = b.By, e.Time
 	s.put(sv)
 	return ""
 }
@@ -247,31 +249,4 @@ func foldDecided(s *State, e Entry, b Decided) string {
 func denied(d gate.Decision) bool {
 	fault := d.Ruling.Fault != "" && !strings.HasPrefix(d.Ruling.Fault, gate.ReasonUndefined)
 	return d.Verdict == gate.Deny && !d.Hold && !fault
-}
-
-func foldFreeze(s *State, e Entry, b Freeze) string {
-	if _, ok := s.Thawed[b.ID]; ok {
-		return "the freeze was lifted already"
-	}
-	if _, ok := s.Freezes[b.ID]; ok {
-		return "the freeze is recorded already"
-	}
-	s.Freezes[b.ID], s.ClaimsMoved = b, e.Seq
-	return ""
-}
-
-func foldThaw(s *State, e Entry, b Thaw) string {
-	if _, ok := s.Thawed[b.ID]; ok {
-		return "the freeze was lifted already"
-	}
-	delete(s.Freezes, b.ID)
-	s.Thawed[b.ID], s.ClaimsMoved = b, e.Seq
-	return ""
-}
-
-func foldReset(s *State, e Entry, b Reset) string {
-	s.Resets = append(s.Resets, budget.Reset{
-		Service: e.Service, Action: b.Action, At: e.Time, By: b.By, Reason: b.Reason,
-	})
-	return ""
 }

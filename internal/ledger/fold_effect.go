@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/execute"
@@ -14,7 +15,7 @@ func foldTicket(s *State, e Entry, b approve.Ticket) string {
 		return fmt.Sprintf("ticket %s of the service is %s", t.ID, t.State)
 	}
 	b.ID, b.Service, b.State = TicketID(e.Seq), e.Service, approve.Open
-	b.Reason, b.Answers = "", nil
+	b.Reason, b.Answers, b.ClaimedAt, b.StartedAt = "", nil, time.Time{}, time.Time{}
 	if b.Asked.IsZero() {
 		b.Asked = e.Time
 	}
@@ -81,7 +82,15 @@ func foldClaim(s *State, e Entry, b Claim) string {
 	sv := s.edit(e.Service)
 	sv.Effects = append(slices.Clip(sv.Effects), b.Key)
 	sv.mark(windowOf(b.Key).String())
+	if w := windowOf(b.Key); w.Start > sv.Spent.Start || sv.Spent == (gate.WindowID{}) {
+		sv.Spent = w
+	}
 	s.put(sv)
+	if t, ok := s.Tickets[b.Ticket]; ok {
+		c := *t
+		c.ClaimedAt = e.Time
+		s.Tickets[c.ID] = &c
+	}
 	s.setEffect(&Effect{
 		Service: e.Service, Claim: b, ClaimedAt: e.Time, ClaimSeq: e.Seq,
 		Effect: execute.Claimed, EffectAt: e.Time,
@@ -89,27 +98,42 @@ func foldClaim(s *State, e Entry, b Claim) string {
 	return ""
 }
 
-// move gives a copy of the effect to change, or why the step is none of its:
-// the order of an effect's life is checked here and nowhere else.
-func (s *State) move(key gate.Key, from ...execute.Effect) (*Effect, string) {
+// move gives a copy of the effect to change, or why it cannot become next.
+func (s *State) move(key gate.Key, next execute.Effect) (*Effect, string) {
 	have, ok := s.Effects[key]
 	if !ok {
 		return nil, fmt.Sprintf("key %s was never claimed", key)
 	}
-	if !slices.Contains(from, have.Effect) {
+	if !have.Effect.Follows(next) {
 		return nil, fmt.Sprintf("the effect of %s is %s", key, have.Effect)
 	}
 	c := *have
 	return &c, ""
 }
 
+// judgeable gives a copy of an effect that waits for its outcome.
+func (s *State) judgeable(key gate.Key) (*Effect, string) {
+	have, ok := s.Effects[key]
+	switch {
+	case !ok:
+		return nil, fmt.Sprintf("key %s was never claimed", key)
+	case !have.Effect.Judged():
+		return nil, fmt.Sprintf("the effect of %s is %s", key, have.Effect)
+	case have.Judgement != nil:
+		return nil, fmt.Sprintf("the effect of %s was judged %s", key, have.Outcome)
+	}
+	c := *have
+	return &c, ""
+}
+
 func foldStarted(s *State, e Entry, b Started) string {
-	ef, why := s.move(b.Key, execute.Claimed)
+	ef, why := s.move(b.Key, execute.Started)
 	if why != "" {
 		return why
 	}
 	ef.Effect, ef.EffectAt, ef.StartedAt = execute.Started, e.Time, e.Time
 	s.Starts = append(s.Starts, Start{Service: e.Service, Key: b.Key, At: e.Time})
+	s.record(e.Service, ef.Claim.Action.Name, func(r *Record) { r.LastSent = e.Time })
 	if t, ok := s.Tickets[ef.Claim.Ticket]; ok {
 		c := *t
 		c.StartedAt = e.Time
@@ -120,7 +144,7 @@ func foldStarted(s *State, e Entry, b Started) string {
 }
 
 func foldVoid(s *State, e Entry, b Void) string {
-	ef, why := s.move(b.Key, execute.Claimed)
+	ef, why := s.move(b.Key, execute.Void)
 	if why != "" {
 		return why
 	}
@@ -130,7 +154,7 @@ func foldVoid(s *State, e Entry, b Void) string {
 }
 
 func foldReceipt(s *State, e Entry, b Receipt) string {
-	ef, why := s.move(b.Key, execute.Started)
+	ef, why := s.move(b.Key, b.Receipt.Effect)
 	if why != "" {
 		return why
 	}
@@ -141,6 +165,7 @@ func foldReceipt(s *State, e Entry, b Receipt) string {
 			ef.AppliedAt = b.Receipt.At
 		}
 	}
+	s.recordEffect(ef)
 	s.setEffect(ef)
 	return ""
 }
@@ -158,6 +183,7 @@ func foldSettled(s *State, e Entry, b Settled) string {
 			ef.AppliedAt = ef.Horizon()
 		}
 	}
+	s.recordEffect(ef)
 	s.setEffect(ef)
 	return ""
 }
@@ -165,7 +191,7 @@ func foldSettled(s *State, e Entry, b Settled) string {
 // settleable gives the effect that a settlement may end: one in doubt, once;
 // and one that was settled as unknown, by a named person who found out.
 func (s *State) settleable(b Settled) (*Effect, string) {
-	ef, why := s.move(b.Key, execute.Started, execute.InDoubt, execute.Unknown)
+	ef, why := s.move(b.Key, b.Effect)
 	if why != "" || ef.Effect != execute.Unknown {
 		return ef, why
 	}
@@ -179,15 +205,13 @@ func (s *State) settleable(b Settled) (*Effect, string) {
 }
 
 func foldOutcome(s *State, e Entry, b Outcome) string {
-	ef, why := s.move(b.Key, execute.Applied, execute.AppliedWithError, execute.Landed)
+	ef, why := s.judgeable(b.Key)
 	if why != "" {
 		return why
 	}
-	if ef.Judgement != nil {
-		return fmt.Sprintf("the effect of %s was judged already", b.Key)
-	}
 	ef.Judgement, ef.Outcome, ef.Cost, ef.OutcomeAt = &b.Judgement, b.Judgement.Outcome, b.Cost, e.Time
 	s.ClaimsMoved = e.Seq
+	s.recordOutcome(ef)
 	s.setEffect(ef)
 	return ""
 }

@@ -214,10 +214,10 @@ func TestSuspended(t *testing.T) {
 				live(c, 10*(i+1), letter)
 			}
 			c.noSkips()
-			if got := c.state.Suspended("checkout", "scale"); (got != "") != tt.want {
+			if got := c.state.Suspended("checkout", "scale", minute(9999)); (got != "") != tt.want {
 				t.Errorf("%s: suspended %q, want %v", tt.reason, got, tt.want)
 			}
-			if got := c.state.Suspended("checkout", "restart"); got != "" {
+			if got := c.state.Suspended("checkout", "restart", minute(9999)); got != "" {
 				t.Errorf("another action is suspended: %s", got)
 			}
 		})

@@ -66,7 +66,7 @@ func TestSharedState(t *testing.T) {
 				if clone.Head != head || int(head.Seq) < len(clone.DecisionOrder) {
 					t.Error("the clone moved on")
 				}
-				_, _, _ = clone.Charges(), sv.Windows[windowAt(0)], clone.Suspended("checkout", "scale")
+				_, _, _ = clone.Charges(), sv.Windows[windowAt(0)], clone.Suspended("checkout", "scale", clone.Time)
 				if int(head.Seq) < len(es) {
 					if err := clone.Apply(es[head.Seq]); err != nil {
 						t.Error(err)

@@ -26,18 +26,24 @@ type State struct {
 	// Time is that of the last entry.
 	Time     time.Time
 	Services map[string]*Service
-	// Effects hold every claim by key, for ever, and EffectOrder their keys,
-	// oldest claim first.
+	// Effects hold the claims by key, and EffectOrder their keys, oldest claim
+	// first: all that are under way, and the newest of the others. What older
+	// ones leave behind is in Service.Spent, Service.Actions and Charged.
 	Effects     map[gate.Key]*Effect
 	EffectOrder []gate.Key
 	// Unsettled are the keys of the effects that lock their service and
 	// target, oldest claim first.
 	Unsettled []gate.Key
-	// Starts are the sendings in the order of their entries, hence of time.
+	// Charged are the charges of effects that were forgotten.
+	Charged []budget.Charge
+	// Starts are the sendings in the order of their entries, hence of time, of
+	// at least the last day.
 	Starts []Start
-	// Decisions by id, and their ids in order.
+	// Decisions by id, and their ids in order: the newest, and those that
+	// something else here names. Forgotten counts the others.
 	Decisions     map[string]*Decision
 	DecisionOrder []string
+	Forgotten     int
 	Tickets       map[string]*approve.Ticket
 	// Freezes by id, and those that were lifted: a freeze file that is found
 	// again after its thaw is removed, not believed.
@@ -52,10 +58,22 @@ type State struct {
 	// ClaimsMoved is the position of the last claim, outcome, freeze or thaw
 	// entry: a claim whose decision was folded before it is lost.
 	ClaimsMoved uint64
+	// SpentUntil is the time (unix) until which every window counts as spent,
+	// because a chain was adopted then.
+	SpentUntil int64
+	// Ceilings by service and action ("" for all of it).
+	Ceilings map[string]map[string]CeilingAt
+	// Checkpoints are the digests of the newest checkpoints, oldest first, and
+	// CheckpointAt is the position of the last.
+	Checkpoints  []string
+	CheckpointAt uint64
 	// Skipped are the entries that contradicted earlier ones and changed
 	// nothing: of two answers, outcomes or settlements the first is final. The
 	// drafts of this package never make one.
 	Skipped []Skip
+
+	// whole: nothing is forgotten (NewHistory).
+	whole bool
 }
 
 // Skip is an entry that changed nothing, and why.
@@ -107,11 +125,19 @@ type Service struct {
 	// Windows hold what was asked, proposed and decided, by window id; only
 	// the newest are kept.
 	Windows map[string]*Window
-	// Mark is the highest window start ever recorded: window ids never
-	// decrease.
+	// Mark is the highest window ever recorded: current window ids never
+	// decrease, but by a person's word (Lowered).
 	Mark gate.WindowID
-	// Effects are the keys of this service, oldest claim first; Tickets the
-	// ids of its tickets, likewise.
+	// Spent is the highest window ever claimed: it and all earlier ones are
+	// spent.
+	Spent gate.WindowID
+	// Actions are the records by name.
+	Actions map[string]Record
+	// Reader is the process that recorded the state, and StateAt when.
+	Reader  string
+	StateAt time.Time
+	// Effects are the keys of this service's effects that are kept, oldest claim
+	// first; Tickets the ids of its tickets, likewise.
 	Effects []gate.Key
 	Tickets []string
 	// Decision is the id of the last decision, "" without.
@@ -173,7 +199,16 @@ func NewState() *State {
 		Decisions: map[string]*Decision{}, Tickets: map[string]*approve.Ticket{},
 		Freezes: map[string]Freeze{}, Thawed: map[string]Thaw{},
 		Pages: map[string]*escalate.Page{}, Deliveries: map[string]map[string]escalate.Delivery{},
+		Ceilings: map[string]map[string]CeilingAt{},
 	}
+}
+
+// NewHistory returns the state of an empty chain that forgets nothing: for
+// looking at a long past, whose size it then has.
+func NewHistory() *State {
+	s := NewState()
+	s.whole = true
+	return s
 }
 
 // Clone returns a state that later entries of either do not change in the
@@ -189,6 +224,8 @@ func (s *State) Clone() *State {
 	c.EffectOrder, c.Starts = slices.Clip(s.EffectOrder), slices.Clip(s.Starts)
 	c.DecisionOrder, c.Resets = slices.Clip(s.DecisionOrder), slices.Clip(s.Resets)
 	c.Unsettled, c.Skipped = slices.Clip(s.Unsettled), slices.Clip(s.Skipped)
+	c.Charged, c.Checkpoints = slices.Clip(s.Charged), slices.Clip(s.Checkpoints)
+	c.Ceilings = maps.Clone(s.Ceilings)
 	return &c
 }
 
@@ -292,15 +329,10 @@ func (s *State) OpenTicket(service string) (approve.Ticket, bool) {
 	}
 	// Only the newest can be: while one is open, no other is accepted.
 	t := s.Tickets[sv.Tickets[len(sv.Tickets)-1]]
-	if t.State != approve.Open && (t.State != approve.Approved || s.claimedBy(*t)) {
+	if t.State != approve.Open && (t.State != approve.Approved || !t.ClaimedAt.IsZero()) {
 		return approve.Ticket{}, false
 	}
 	return *t, true
-}
-
-func (s *State) claimedBy(t approve.Ticket) bool {
-	ef, ok := s.Effects[t.Key]
-	return ok && ef.Claim.Ticket == t.ID
 }
 
 // OpenTickets counts the tickets that wait for people.

@@ -55,8 +55,8 @@ func (p *pass) pastFacts(f *gate.Facts, s *ledger.State, item propose.Item, key,
 	f.LastSent, f.ActionSent = s.LastSent(p.svc.Name, ""), s.LastSent(p.svc.Name, item.Action.Name)
 	f.OpenTickets = s.OpenTickets()
 	f.PersonHold = personHold(s.Refused(p.svc.Name, known.Episode), p.svc, item.Action)
-	f.Suspended = s.Suspended(p.svc.Name, item.Action.Name)
-	f.Ceiling = gate.Auto
+	f.Suspended = s.Suspended(p.svc.Name, item.Action.Name, p.now)
+	f.Ceiling = s.Ceiling(p.svc.Name, item.Action.Name, p.now)
 	if !known.DocumentsSettled(p.svc.Remediation.HoldFor, p.now) {
 		f.DocumentsChangedAt = known.DocumentsAt
 	}

@@ -138,7 +138,7 @@ func recorded(n *step.NoticeFacts, s *ledger.State) {
 		}
 	}
 	for _, a := range n.Service.Remediation.Actions {
-		if why := s.Suspended(name, a.Name); why != "" {
+		if why := s.Suspended(name, a.Name, n.Now); why != "" {
 			n.Suspended[a.Name] = why
 		}
 	}

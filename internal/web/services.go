@@ -172,7 +172,7 @@ func Actions(v View, f Filter) List[Action] {
 			continue
 		}
 		for _, a := range svc.Remediation.Actions {
-			sent := lastSent(v.State, svc.Name, a.Name)
+			sent := v.State.LastSent(svc.Name, a.Name)
 			if f.since(sent) {
 				items = append(items, actionOf(v, svc, a, sent))
 			}
@@ -190,24 +190,9 @@ func actionOf(v View, svc spec.Service, a spec.Action, sent time.Time) Action {
 		Ceiling: verdict.String(), Frozen: v.frozen(svc.Name), Reasons: codes(reasons), Details: details(reasons),
 		Remaining: b.Remaining, Capacity: b.Capacity,
 		Cost:      svc.Remediation.Budget.Costs.Dearest(),
-		Suspended: v.State.Suspended(svc.Name, a.Name),
+		Suspended: v.State.Suspended(svc.Name, a.Name, v.Now),
 		LastSent:  when(sent), Source: a.Pos.String(),
 	}
-}
-
-func lastSent(s *ledger.State, service, action string) time.Time {
-	var newest time.Time
-	known := s.Services[service]
-	if known == nil {
-		return newest
-	}
-	for _, key := range known.Effects {
-		e := s.Effects[key]
-		if e != nil && e.Claim.Action.Name == action && e.SentAt().After(newest) {
-			newest = e.SentAt()
-		}
-	}
-	return newest
 }
 
 // Detail is one reason with its words.

@@ -112,6 +112,9 @@ func (s *Store) write(ctx context.Context, after ledger.Position, plan ledger.Pl
 		if err := s.insert(ctx, e, d.Blobs); err != nil {
 			return nil, nil, err
 		}
+		if err := s.drop(ctx, d.Drop); err != nil {
+			return nil, nil, err
+		}
 		fresh, prev = append(fresh, e), e.Position()
 	}
 	return since, fresh, nil
@@ -179,6 +182,17 @@ func (s *Store) insert(ctx context.Context, e ledger.Entry, blobs [][]byte) erro
 		}
 		if _, err := s.conn.ExecContext(ctx, `INSERT INTO entry_blobs (seq, digest) VALUES (?, ?) ON CONFLICT DO NOTHING`, e.Seq, digest); err != nil {
 			return s.fault(ctx, "append blob", err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) drop(ctx context.Context, digests []string) error {
+	for _, digest := range digests {
+		for _, table := range []string{"entry_blobs", "blobs"} {
+			if _, err := s.conn.ExecContext(ctx, `DELETE FROM `+table+` WHERE digest = ?`, digest); err != nil {
+				return s.fault(ctx, "drop blob", err)
+			}
 		}
 	}
 	return nil

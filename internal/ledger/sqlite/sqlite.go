@@ -46,7 +46,8 @@ type Store struct {
 
 var _ ledger.Store = (*Store)(nil)
 
-// Open opens a ledger for writing and verifies its chain. It refuses a missing
+// Open opens a ledger for writing and verifies its chain from the newest
+// checkpoint on. It refuses a missing
 // ledger (ErrMissing), one with a writer (ErrLocked), and one whose chain is
 // broken (ErrCorrupt).
 func Open(path string, opts Options) (*Store, error) {
@@ -86,8 +87,34 @@ func (s *Store) open(path string) error {
 	if s.Reader, err = newReader(path); err != nil {
 		return err
 	}
-	s.head, s.last, err = s.chain(ctx, nil)
+	return s.verifyEnd(ctx)
+}
+
+// verifyEnd goes over the links since the newest checkpoint, so that a start
+// takes no longer as the chain grows. What is before it is verified by
+// ledger.Audit and by Verify.
+func (s *Store) verifyEnd(ctx context.Context) error {
+	c, err := ledger.NewestCheckpoint(ctx, s.Reader)
+	if err != nil {
+		return fmt.Errorf("ledger %s: %w", s.path, err)
+	}
+	s.head, s.last, err = s.chain(ctx, c.At, nil)
 	return err
+}
+
+// Clock is the store's clock: the host's, or the newest entry's time where the
+// host's has stepped back behind it.
+func (s *Store) Clock(ctx context.Context) (time.Time, error) {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return time.Time{}, ctx.Err()
+	}
+	if now := s.now(); !now.Before(s.last) {
+		return now, nil
+	}
+	return s.last, nil
 }
 
 // durable makes sure of what a claim rests on instead of hoping that a pragma

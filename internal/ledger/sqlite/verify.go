@@ -21,7 +21,7 @@ func (r *Reader) Verify(ctx context.Context) (ledger.Report, error) {
 		return rep, fmt.Errorf("ledger %s: %w: %s", r.path, ledger.ErrCorrupt, verdict)
 	}
 	var err error
-	rep.Head, rep.Last, err = r.chain(ctx, func(e ledger.Entry) error {
+	rep.Head, rep.Last, err = r.chain(ctx, ledger.Position{}, func(e ledger.Entry) error {
 		if rep.Entries == 0 {
 			rep.First = e.Time
 		}
@@ -33,15 +33,28 @@ func (r *Reader) Verify(ctx context.Context) (ledger.Report, error) {
 	if err != nil {
 		return rep, err
 	}
-	return rep, r.blobs(ctx, &rep)
+	if err := r.blobs(ctx, &rep); err != nil {
+		return rep, err
+	}
+	return rep, r.checkpoint(ctx)
 }
 
-// chain goes over all links and returns the last one. With f nil only links
-// are read.
-func (r *Reader) chain(ctx context.Context, f func(ledger.Entry) error) (ledger.Position, time.Time, error) {
-	var head ledger.Position
+// checkpoint holds the newest checkpoint against the entries that it stands
+// for.
+func (r *Reader) checkpoint(ctx context.Context) error {
+	c, err := ledger.NewestCheckpoint(ctx, r)
+	if err != nil || c.At.Seq == 0 {
+		return err
+	}
+	return ledger.Audit(ctx, r, c)
+}
+
+// chain goes over the links after a position that is known to be good, and
+// returns the last one. With f nil only links are read.
+func (r *Reader) chain(ctx context.Context, from ledger.Position, f func(ledger.Entry) error) (ledger.Position, time.Time, error) {
+	head := from
 	var last time.Time
-	rows, err := r.db.QueryContext(ctx, columns+`ORDER BY seq`)
+	rows, err := r.db.QueryContext(ctx, columns+`WHERE seq > ? ORDER BY seq`, from.Seq)
 	if err != nil {
 		return head, last, r.fault(ctx, "read", err)
 	}
@@ -58,8 +71,8 @@ func (r *Reader) chain(ctx context.Context, f func(ledger.Entry) error) (ledger.
 		}
 		return f(e)
 	})
-	if err == nil && head.Seq == 0 {
-		err = fmt.Errorf("%w: it has no first entry", ledger.ErrCorrupt)
+	if err == nil && last.IsZero() {
+		err = fmt.Errorf("%w: it has no entry after entry %d", ledger.ErrCorrupt, from.Seq)
 	}
 	return head, last, r.fault(ctx, "verify", err)
 }
