@@ -236,9 +236,11 @@ type Checkpoint struct {
 	State string   `json:"state"`
 }
 
-// Lowered sets the mark of a service back to a window, after a clock that ran
-// ahead had raised it. Keys that were claimed stay claimed.
+// Lowered ends the consequences of a clock that ran ahead: the chain goes on
+// with the present time, and the mark of the entry's service is set back to a
+// window. Keys that were claimed stay claimed.
 type Lowered struct {
+	// To is the window; "" in an entry without a service.
 	To     string `json:"to"`
 	By     string `json:"by"`
 	Reason string `json:"reason"`

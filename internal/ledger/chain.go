@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -48,6 +49,26 @@ func Verify(prev Position, e Entry) error {
 		return fmt.Errorf("%w: entry %d does not follow entry %d", ErrCorrupt, e.Seq, prev.Seq)
 	case e.Hash != hashOf(e):
 		return fmt.Errorf("%w: entry %d was changed after it was written", ErrCorrupt, e.Seq)
+	}
+	return nil
+}
+
+// Stamp is the time of a batch of entries: the store's clock, and never one
+// before the newest entry's, so that a clock which steps back stops the stamps
+// and does not turn them back. Only a person's word does (Lowered).
+func Stamp(now, last time.Time, drafts []Draft) time.Time {
+	lowers := slices.ContainsFunc(drafts, func(d Draft) bool { return d.Kind == KindLowered })
+	if now.Before(last) && !lowers {
+		return last
+	}
+	return now
+}
+
+// InTime reports whether an entry may stand after one of that time; the error
+// wraps ErrCorrupt.
+func InTime(last time.Time, e Entry) error {
+	if e.Time.Before(last) && e.Kind != KindLowered {
+		return fmt.Errorf("%w: entry %d is older than the one before", ErrCorrupt, e.Seq)
 	}
 	return nil
 }

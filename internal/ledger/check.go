@@ -163,7 +163,14 @@ func checkCheckpoint(_ string, b Checkpoint) error {
 }
 
 func checkLowered(service string, b Lowered) error {
-	return errors.Join(named("service", service), window(b.To), named("by", b.By), named("reason", b.Reason))
+	err := errors.Join(named("by", b.By), named("reason", b.Reason))
+	switch {
+	case service != "":
+		return errors.Join(err, window(b.To))
+	case b.To != "":
+		return errors.Join(err, fmt.Errorf("window %q is of no service", b.To))
+	}
+	return err
 }
 
 func checkAdopted(_ string, b Adopted) error {

@@ -23,8 +23,8 @@ func (s *State) Apply(e Entry) error {
 	if err := Verify(s.Head, e); err != nil {
 		return err
 	}
-	if e.Time.Before(s.Time) {
-		return fmt.Errorf("%w: entry %d is older than the one before", ErrCorrupt, e.Seq)
+	if err := InTime(s.Time, e); err != nil {
+		return err
 	}
 	if (e.Kind == KindInit) != (e.Seq == 1) {
 		return fmt.Errorf("%w: entry %d is of kind %s; a chain begins with %s and holds no second one", ErrCorrupt, e.Seq, e.Kind, KindInit)

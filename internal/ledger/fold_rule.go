@@ -108,6 +108,10 @@ func CeilingDraft(s *State, service string, c Ceiling, now time.Time) (Draft, er
 }
 
 func foldLowered(s *State, e Entry, b Lowered) string {
+	s.ClaimsMoved = e.Seq
+	if e.Service == "" {
+		return ""
+	}
 	to := startOf(b.To)
 	sv := s.edit(e.Service)
 	if to.Start >= sv.Mark.Start {
@@ -122,21 +126,29 @@ func foldLowered(s *State, e Entry, b Lowered) string {
 	sv.Windows = maps.Clone(sv.Windows)
 	maps.DeleteFunc(sv.Windows, func(id string, _ *Window) bool { return startOf(id).Start > to.Start })
 	s.put(sv)
-	s.ClaimsMoved = e.Seq
 	return ""
 }
 
-// LoweredDraft sets the mark of a service back to the window that holds now. It
-// is refused unless the mark lies in the future: then a clock ran ahead.
-func LoweredDraft(s *State, service string, l Lowered, now time.Time) (Draft, error) {
-	sv, known := s.Service(service)
-	switch {
-	case !known:
-		return Draft{}, fmt.Errorf("the ledger knows no service %q", service)
-	case sv.Mark.Start <= now.Unix():
-		return Draft{}, lost("the mark of %s is %s, which does not lie in the future", service, sv.Mark)
+// LoweredDrafts are the entries that lower the mark of each named service that
+// lies in the future, and the time of the chain if that does. It is ErrLost
+// where nothing does: then no clock ran ahead.
+func LoweredDrafts(s *State, windows map[string]gate.WindowID, by, reason string, now time.Time) ([]Draft, error) {
+	var ds []Draft
+	add := func(service, to string) {
+		ds = append(ds, Draft{Kind: KindLowered, Service: service, Body: Lowered{To: to, By: by, Reason: reason}})
 	}
-	return Draft{Kind: KindLowered, Service: service, Body: l}, nil
+	if s.Time.After(now) {
+		add("", "")
+	}
+	for _, name := range slices.Sorted(maps.Keys(windows)) {
+		if sv, known := s.Service(name); known && sv.Mark.Start > now.Unix() && windows[name].Start <= now.Unix() {
+			add(name, windows[name].String())
+		}
+	}
+	if len(ds) == 0 {
+		return nil, lost("no mark lies in the future, and neither does the newest entry, of %s", s.Time.Format(time.RFC3339))
+	}
+	return ds, nil
 }
 
 func foldAdopted(s *State, e Entry, _ Adopted) string {

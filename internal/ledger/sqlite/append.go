@@ -98,11 +98,7 @@ func (s *Store) write(ctx context.Context, after ledger.Position, plan ledger.Pl
 	if err != nil {
 		return nil, nil, err
 	}
-	// One time for the batch, and never one before the newest entry's.
-	at := s.now()
-	if at.Before(s.last) {
-		at = s.last
-	}
+	at := ledger.Stamp(s.now(), s.last, drafts)
 	prev := s.head
 	for _, d := range drafts {
 		e, err := ledger.Link(prev, at, d)

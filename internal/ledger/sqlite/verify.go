@@ -62,8 +62,8 @@ func (r *Reader) chain(ctx context.Context, from ledger.Position, f func(ledger.
 		if err := ledger.Verify(head, e); err != nil {
 			return err
 		}
-		if e.Time.Before(last) {
-			return fmt.Errorf("%w: entry %d is older than the one before", ledger.ErrCorrupt, e.Seq)
+		if err := ledger.InTime(last, e); err != nil {
+			return err
 		}
 		head, last = e.Position(), e.Time
 		if f == nil {
@@ -72,7 +72,7 @@ func (r *Reader) chain(ctx context.Context, from ledger.Position, f func(ledger.
 		return f(e)
 	})
 	if err == nil && last.IsZero() {
-		err = fmt.Errorf("%w: it has no entry after entry %d", ledger.ErrCorrupt, from.Seq)
+		err = fmt.Errorf("%w: it has no first entry, or none after entry %d", ledger.ErrCorrupt, from.Seq)
 	}
 	return head, last, r.fault(ctx, "verify", err)
 }
