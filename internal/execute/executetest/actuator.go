@@ -2,113 +2,108 @@ package executetest
 
 import (
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/execute"
-)
-
-// Mode is how the actuator behaves towards the requests that follow.
-type Mode string
-
-// The modes. Where a mode loses the answer the effect happens, since that is
-// the case in which a second send does harm; drop-request is the other one.
-const (
-	ModeOK     Mode = "ok"
-	ModeNoOp   Mode = "no-op"
-	ModeFailed Mode = "failed"
-	// ModeNotNow answers 503 with the result not-now.
-	ModeNotNow Mode = "not-now"
-	// Mode202 applies and answers 202.
-	Mode202 Mode = "202"
-	// Mode409 answers "already done with that key" and applies nothing.
-	Mode409 Mode = "409"
-	// Mode500 applies and answers 500.
-	Mode500 Mode = "500"
-	// ModeRedirect answers 307 to another path and applies nothing; a client
-	// that follows it shows in the journal.
-	ModeRedirect Mode = "redirect"
-	// ModeDropReply applies and closes the connection without an answer.
-	ModeDropReply Mode = "drop-reply"
-	// ModeDropRequest closes the connection and applies nothing.
-	ModeDropRequest Mode = "drop-request"
-	// ModeResetBody applies, begins a 200 and breaks off inside the body.
-	ModeResetBody Mode = "reset-body"
-	// ModeHang applies and never answers.
-	ModeHang Mode = "hang"
-	// ModeLie says applied and does nothing.
-	ModeLie Mode = "lie"
+	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
 // ActuatorOptions are what an actuator is made of; all may be zero.
 type ActuatorOptions struct {
 	// Journal is the path of an append-only file of JSON lines, synced before
-	// each answer; empty keeps the journal in memory.
+	// anything is answered or applied; empty keeps the journal in memory.
 	Journal string
 	// Secret: requests without its signature are refused with 401.
 	Secret []byte
-	// Dedup answers 409 to a key that it has seen and applies nothing again.
+	// Dedup answers 409 to a key that it has taken and applies nothing again.
 	Dedup bool
 	// State is the target's state at the start, by parameter name.
 	State map[string]any
 	// OnApply is called for each effect, in order; it is where a simulated
-	// service changes.
+	// service changes. Its parameters are those that take effect.
 	OnApply func(execute.Envelope)
+	// OnForeign is called for each change that ModeRevert makes afterwards, with
+	// what is written; nil is a value that is taken away.
+	OnForeign func(changed map[string]any)
 	// Now stamps records; nil stamps none.
 	Now func() time.Time
+	// After runs f once, later, on another goroutine; nil is time.AfterFunc. A
+	// test with a clock of its own has the delays of modes end by it.
+	After func(d time.Duration, f func())
 }
 
 // Actuator is a small real actuator: POST on any path acts, GET answers the
-// status of ?key=. It is an http.Handler and safe for concurrent use.
+// status of ?key=. A key belongs to the first digest that it came with; with
+// another one it is refused with 422, whatever the mode. It is an http.Handler
+// and safe for concurrent use.
 type Actuator struct {
 	o       ActuatorOptions
 	journal *journal
 
 	mu      sync.Mutex
-	mode    Mode
+	closed  bool
+	modes   modes
 	state   map[string]any
-	results map[string]execute.Effect
+	keys    map[string]memory
+	pending map[int]Record
 }
 
-// NewActuator returns an actuator; the keys of an existing journal are known to
-// it again.
+// memory is what the actuator knows of a key.
+type memory struct {
+	// digest is the only one that the key may come with.
+	digest string
+	// taken: a request of the key was accepted, so that dedup answers the next.
+	taken bool
+	// result is what a status answers; empty while nothing is known, as between
+	// the acceptance of a late effect and the effect.
+	result execute.Effect
+}
+
+// NewActuator returns an actuator. Everything that an existing journal says is
+// known to it again: the keys, the state, and what is still to come. Of that,
+// what is due happens before NewActuator returns.
 func NewActuator(o ActuatorOptions) (*Actuator, error) {
 	j, err := openJournal(o.Journal)
 	if err != nil {
 		return nil, err
 	}
-	a := &Actuator{o: o, journal: j, mode: ModeOK, state: maps.Clone(o.State), results: map[string]execute.Effect{}}
+	a := &Actuator{
+		o: o, journal: j, modes: modes{always: Treatment{Mode: ModeOK}},
+		state: maps.Clone(o.State), keys: map[string]memory{}, pending: map[int]Record{},
+	}
+	if a.o.After == nil {
+		a.o.After = func(d time.Duration, f func()) { time.AfterFunc(d, f) }
+	}
 	if a.state == nil {
 		a.state = map[string]any{}
 	}
-	for _, r := range j.all() {
-		if r.Result != execute.None {
-			a.results[r.Key] = r.Result
-		}
-		if r.Applied {
-			maps.Copy(a.state, r.Parameters)
-		}
+	for i, r := range j.all() {
+		a.remember(i+1, r)
+	}
+	if err := a.resume(); err != nil {
+		return nil, errors.Join(err, j.close())
 	}
 	return a, nil
 }
 
-// Close closes the journal's file.
-func (a *Actuator) Close() error { return a.journal.close() }
-
-// SetMode sets how the next requests are treated.
-func (a *Actuator) SetMode(m Mode) {
+// Close closes the journal's file. What was still to come does not happen; the
+// next actuator on that journal does it.
+func (a *Actuator) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.mode = m
+	a.closed = true
+	return a.journal.close()
 }
 
-// SetState changes the target as a stranger would.
+// SetState changes the target as a stranger would. It is not journaled: the
+// caller is the one who knows.
 func (a *Actuator) SetState(name string, value any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -122,10 +117,10 @@ func (a *Actuator) State() map[string]any {
 	return maps.Clone(a.state)
 }
 
-// Journal returns every request that tried to act, in order.
+// Journal returns every record, in order.
 func (a *Actuator) Journal() []Record { return a.journal.all() }
 
-// Effects returns the requests that changed the target, in order.
+// Effects returns the records of changes that a key made, in order.
 func (a *Actuator) Effects() []Record {
 	return slices.DeleteFunc(a.journal.all(), func(r Record) bool { return !r.Applied })
 }
@@ -144,11 +139,11 @@ func (a *Actuator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (a *Actuator) status(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
-	result, known := a.results[r.URL.Query().Get("key")]
-	answer := map[string]any{"known": known, "state": maps.Clone(a.state)}
+	m := a.keys[r.URL.Query().Get("key")]
+	answer := map[string]any{"known": m.result != "", "state": maps.Clone(a.state)}
 	a.mu.Unlock()
-	if known {
-		answer["result"] = result
+	if m.result != "" {
+		answer["result"] = m.result
 	}
 	writeJSON(w, http.StatusOK, answer)
 }
@@ -171,109 +166,117 @@ func (a *Actuator) act(w http.ResponseWriter, r *http.Request) {
 		Path: r.URL.Path, Remote: r.RemoteAddr, Header: r.Header.Clone(), Body: string(body),
 		Signed: a.signed(r.Header.Get(execute.HeaderSignature), body), DryRun: e.DryRun,
 	}
-	mode, status, err := a.record(&rec, e.Envelope)
+	o, err := a.record(&rec)
 	if err != nil {
 		writeJSON(w, http.StatusInternalServerError, map[string]any{"error": err.Error()})
 		return
 	}
-	answer(w, r, mode, status, rec)
+	answer(w, r, o, rec)
 }
 
 // record decides, journals and applies one request, all under the lock: the
 // journal is synced before anything changes or is answered.
-func (a *Actuator) record(rec *Record, e execute.Envelope) (Mode, int, error) {
+func (a *Actuator) record(rec *Record) (outcome, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	mode := a.mode
-	_, seen := a.results[rec.Key]
-	status, result, applied := plan(mode)
+	t := a.modes.take()
+	o := a.decide(t, rec)
+	rec.Result, rec.Applied, rec.Late = o.result, o.applied, o.late
+	rec.Time = a.now()
+	a.foresee(t, o, rec)
+	return o, a.write(*rec)
+}
+
+// decide says what becomes of a request, before anything happens.
+func (a *Actuator) decide(t Treatment, rec *Record) outcome {
+	m, bound := a.keys[rec.Key]
+	known := bound && m.taken
 	switch {
 	case !rec.Signed:
-		mode, status, result, applied = ModeFailed, http.StatusUnauthorized, execute.None, false
-	case a.o.Dedup && seen:
-		mode, status, applied, rec.Duplicate = Mode409, http.StatusConflict, false, true
-		result = a.results[rec.Key]
-	case rec.DryRun:
-		applied = false
+		return outcome{status: http.StatusUnauthorized, result: execute.None}
+	case bound && m.digest != rec.Digest:
+		rec.Conflict = true
+		return outcome{status: http.StatusUnprocessableEntity, result: execute.None}
+	case known && (a.o.Dedup || t.Mode == ModeDuplicateTolerant):
+		rec.Duplicate = true
+		o := outcome{status: http.StatusConflict, result: m.result}
+		if t.Mode == ModeDuplicateTolerant {
+			o.status = http.StatusOK
+		}
+		if o.result == "" {
+			o.result = execute.None
+		}
+		return o
 	}
-	rec.Result, rec.Applied = result, applied
-	if a.o.Now != nil {
-		rec.Time = a.o.Now()
+	o := plan(t.Mode)
+	if rec.DryRun {
+		if o.late {
+			o.result = execute.Applied
+		}
+		o.applied, o.late = false, false
 	}
-	if err := a.journal.add(*rec); err != nil {
-		return mode, status, err
+	return o
+}
+
+// write makes a record durable and then true.
+func (a *Actuator) write(r Record) error {
+	if a.closed {
+		return errors.New("the actuator is closed")
 	}
-	if result != execute.None {
-		a.results[rec.Key] = result
+	n, err := a.journal.add(r)
+	if err != nil {
+		return err
 	}
-	if applied {
-		maps.Copy(a.state, e.Parameters)
-		if a.o.OnApply != nil {
-			a.o.OnApply(e)
+	a.remember(n, r)
+	switch {
+	case r.Applied && a.o.OnApply != nil:
+		a.o.OnApply(execute.Envelope{
+			APIVersion: spec.Group, Key: gate.Key(r.Key), Digest: r.Digest,
+			Service: r.Service, Action: r.Action, Parameters: r.changed(),
+		})
+	case r.Foreign && a.o.OnForeign != nil:
+		a.o.OnForeign(r.changed())
+	}
+	if p, waits := a.pending[n]; waits {
+		a.o.After(p.Delay, func() { a.happen(n) })
+	}
+	return nil
+}
+
+// remember takes a record into the state. It is the only thing that does, so
+// that a restart cannot remember otherwise than what happened.
+func (a *Actuator) remember(n int, r Record) {
+	if r.Signed && !r.Conflict {
+		m, bound := a.keys[r.Key]
+		if !bound {
+			m.digest = r.Digest
+		}
+		if r.Result != execute.None {
+			m.result, m.taken = r.Result, true
+		}
+		m.taken = m.taken || r.Late
+		a.keys[r.Key] = m
+	}
+	for name, v := range r.changed() {
+		if v == nil {
+			delete(a.state, name)
+		} else {
+			a.state[name] = v
 		}
 	}
-	return mode, status, nil
-}
-
-// plan is what a mode answers, remembers for the key, and does.
-func plan(m Mode) (status int, result execute.Effect, applied bool) {
-	switch m {
-	case ModeNoOp:
-		return http.StatusOK, execute.NoOp, false
-	case ModeFailed:
-		return http.StatusOK, execute.Failed, false
-	case ModeNotNow:
-		return http.StatusServiceUnavailable, execute.NotNow, false
-	case ModeRedirect:
-		return http.StatusTemporaryRedirect, execute.None, false
-	case ModeDropRequest:
-		return 0, execute.None, false
-	case ModeLie:
-		return http.StatusOK, execute.Applied, false
-	case Mode409:
-		return http.StatusConflict, execute.Applied, false
-	case Mode202:
-		return http.StatusAccepted, execute.Applied, true
-	case Mode500:
-		return http.StatusInternalServerError, execute.Applied, true
-	}
-	return http.StatusOK, execute.Applied, true
-}
-
-// answer is what goes over the wire after everything has happened.
-func answer(w http.ResponseWriter, r *http.Request, m Mode, status int, rec Record) {
-	switch m {
-	case ModeDropReply, ModeDropRequest:
-		hangUp(w, "")
-	case ModeResetBody:
-		hangUp(w, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 400\r\n\r\n{\"result\":")
-	case ModeHang:
-		<-r.Context().Done()
-	case ModeRedirect:
-		w.Header().Set("Location", strings.TrimSuffix(r.URL.Path, "/")+"/elsewhere")
-		w.WriteHeader(status)
-	default:
-		writeJSON(w, status, map[string]any{"result": rec.Result, "duplicate": rec.Duplicate})
+	delete(a.pending, r.Of)
+	if r.waits() {
+		a.pending[n] = r
 	}
 }
 
-// hangUp writes raw bytes, if any, and closes the connection.
-func hangUp(w http.ResponseWriter, first string) {
-	conn, buf, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		panic(fmt.Errorf("actuator: the server cannot hang up: %w", err))
+func (a *Actuator) now() time.Time {
+	if a.o.Now == nil {
+		return time.Time{}
 	}
-	_, _ = buf.WriteString(first)
-	_ = buf.Flush()
-	_ = conn.Close()
+	return a.o.Now()
 }
 
 func (a *Actuator) signed(header string, body []byte) bool {
 	return len(a.o.Secret) == 0 || Verify(a.o.Secret, header, body)
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v)
 }
