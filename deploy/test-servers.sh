@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
-# Installs the real servers that the tests run against: Debian's prometheus and
-# prometheus-alertmanager. They are started by the tests alone, on loopback.
+# Installs the real servers that the tests run against: Debian's prometheus,
+# prometheus-alertmanager and postgresql. They are started by the tests alone, on
+# loopback.
 set -euo pipefail
 
 missing=()
 command -v prometheus >/dev/null && command -v promtool >/dev/null || missing+=(prometheus)
 command -v prometheus-alertmanager >/dev/null || missing+=(prometheus-alertmanager)
+# Debian keeps initdb out of PATH.
+command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 say() { echo "tests: ${missing[*]} not installed; $1" >&2; }
 if ! command -v apt-get >/dev/null; then
-  say 'install Prometheus and Alertmanager with your package manager. Tests that need them are skipped.'
+  say 'install Prometheus, Alertmanager and PostgreSQL with your package manager. Tests that need them are skipped.'
   [ -z "${CI:-}" ] || exit 1
   exit 0
 fi
@@ -27,5 +30,12 @@ if [ ! -e "$policy" ]; then
   chmod +x "$policy"
   trap 'rm -f "$policy"' EXIT
 fi
+# Nor does anybody need the database that it makes on install.
+cluster=/etc/postgresql-common/createcluster.conf
+if [[ " ${missing[*]} " == *' postgresql '* ]] && [ ! -e "$cluster" ]; then
+  mkdir -p "${cluster%/*}"
+  echo 'create_main_cluster = false' >"$cluster"
+fi
 apt-get update -qq
-DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+  -o Dpkg::Options::=--force-confold "${missing[@]}" >/dev/null
