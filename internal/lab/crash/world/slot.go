@@ -1,0 +1,186 @@
+// Package world is what stands around an agent that is to crash: a site in a
+// folder of its own, a source of measurements, a pager and an actuator on
+// loopback, and the agent as a process. It takes the built agent and gives the
+// files that a judgement rests on: the ledger's export, the actuator's journal,
+// the acknowledged entries and the log.
+//
+// The servers are in this process, so that no kill of the agent touches them.
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+)
+
+// Slot is the servers of one run at a time. They keep their addresses, which
+// the documents name: a ledger that was prepared for documents fits only those.
+type Slot struct {
+	bin, dir string
+	at       places
+	servers  []*http.Server
+	current  atomic.Pointer[World]
+	// seeds are prepared sites, by class.
+	seeds map[string]string
+	runs  int
+}
+
+// NewSlot opens the servers. Everything is below dir, which is the caller's to
+// remove; paths in it should be short, since a socket's may have 107 bytes.
+func NewSlot(bin, dir string) (*Slot, error) {
+	s := &Slot{bin: bin, dir: dir, seeds: map[string]string{}}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make a slot: %w", err)
+	}
+	for _, door := range []struct {
+		url  *string
+		pick func(*World) http.Handler
+	}{
+		{&s.at.source, func(w *World) http.Handler { return w.Source }},
+		{&s.at.pager, func(w *World) http.Handler { return w.Pager.Handler() }},
+		{&s.at.actuator, func(w *World) http.Handler { return w.Actuator }},
+	} {
+		if err := s.open(door.url, door.pick); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	s.at.pager += "/page"
+	return s, nil
+}
+
+// open serves what the current world says on a free port of loopback.
+func (s *Slot) open(url *string, pick func(*World) http.Handler) error {
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listen on loopback: %w", err)
+	}
+	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w := s.current.Load()
+		if w == nil {
+			http.Error(rw, "between two runs", http.StatusServiceUnavailable)
+			return
+		}
+		pick(w).ServeHTTP(rw, r)
+	})}
+	s.servers = append(s.servers, server)
+	go func() { _ = server.Serve(l) }() // It ends with Close, and its error is that.
+	*url = "http://" + l.Addr().String()
+	return nil
+}
+
+// Close ends the servers.
+func (s *Slot) Close() error {
+	var errs []error
+	for _, server := range s.servers {
+		errs = append(errs, server.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// sqliteLedger is the store of a site with one agent.
+const sqliteLedger = "sqlite: {path: " + LedgerFile + "}"
+
+// New makes a world for one run: a copy of a prepared site whose service was
+// watched and met for long enough, so that an agent acts from its first two
+// reads on. The service has been broken for ten seconds.
+func (s *Slot) New(ctx context.Context, o Options) (*World, error) {
+	if o.Class == "" {
+		o.Class = "auto"
+	}
+	seed, err := s.seed(ctx, o.Class)
+	if err != nil {
+		return nil, fmt.Errorf("prepare a site: %w", err)
+	}
+	s.runs++
+	dir := filepath.Join(s.dir, fmt.Sprintf("r%d", s.runs))
+	if err := copyTree(dir, seed); err != nil {
+		return nil, fmt.Errorf("copy the prepared site: %w", err)
+	}
+	w, err := s.world(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	w.Source.Reset(time.Now().Add(-10 * time.Second))
+	return w, nil
+}
+
+// seed prepares a site once: its agent runs until its documents are settled.
+func (s *Slot) seed(ctx context.Context, class string) (string, error) {
+	if dir, ok := s.seeds[class]; ok {
+		return dir, nil
+	}
+	dir := filepath.Join(s.dir, class)
+	if err := writeSite(dir, s.at, class, sqliteLedger); err != nil {
+		return "", err
+	}
+	w, err := s.world(dir, Options{Class: class})
+	if err != nil {
+		return "", err
+	}
+	if out, code, err := Command(ctx, s.bin, dir, "ledger", "init"); err != nil || code != 0 {
+		return "", fmt.Errorf("setpoint ledger init: %w: %s", errors.Join(err, errExit(code)), out)
+	}
+	agent, err := Start(s.bin, dir, Rig{})
+	if err != nil {
+		return "", err
+	}
+	defer agent.Kill()
+	settled := func() bool {
+		services, err := w.Services(ctx)
+		return err == nil && len(services) == 1 && services[0].State == "met" &&
+			services[0].SinceSeconds != nil && *services[0].SinceSeconds > (HoldFor+500*time.Millisecond).Seconds()
+	}
+	if err := w.Until(ctx, agent, 15*time.Second, settled); err != nil {
+		return "", err
+	}
+	// The ledger counts a time as watched up to its newest entry.
+	for _, args := range [][]string{{"freeze", "--reason", "prepared"}, {"thaw", "--all", "--reason", "prepared"}} {
+		if out, code, err := w.Command(ctx, args...); err != nil || code != 0 {
+			return "", fmt.Errorf("setpoint %s: %w: %s", args[0], errors.Join(err, errExit(code)), out)
+		}
+	}
+	if err := agent.Stop(5 * time.Second); err != nil {
+		return "", err
+	}
+	// What belongs to the preparation is none of the run's.
+	for _, name := range []string{LogFile, JournalFile, AcksFile, PointsFile, "setpoint.sock"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", err
+		}
+	}
+	s.seeds[class] = dir
+	return dir, nil
+}
+
+// copyTree copies files as private ones, which secrets must be; sockets and
+// locks are not copied.
+func copyTree(to, from string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rest, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rest)
+		switch {
+		case d.IsDir():
+			return os.MkdirAll(target, 0o700)
+		case !d.Type().IsRegular():
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, data, 0o600)
+	})
+}
