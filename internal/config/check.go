@@ -86,6 +86,7 @@ func (k *checker) config(c Config) {
 	for i, allow := range c.Executors.Webhook.Allow {
 		k.allow(spec.IndexPath("executors.webhook.allow", i), allow)
 	}
+	k.command(c.Executors.Command)
 	k.unsupported(c)
 }
 

@@ -168,7 +168,9 @@ type WebhookExecutor struct {
 
 // CommandExecutor lists programs and variables.
 type CommandExecutor struct {
-	Allow    []string `yaml:"allow"`
+	// Allow are exact programs, no folders and no patterns.
+	Allow []string `yaml:"allow"`
+	// EnvAllow are the variables of the agent that a program may see.
 	EnvAllow []string `yaml:"envAllow"`
 }
 

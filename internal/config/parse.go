@@ -51,6 +51,9 @@ func (c *Config) paths() []*string {
 	for i := range c.Documents {
 		out = append(out, &c.Documents[i])
 	}
+	for i := range c.Executors.Command.Allow {
+		out = append(out, &c.Executors.Command.Allow[i])
+	}
 	for i := range c.Proposer.Endpoints {
 		out = append(out, &c.Proposer.Endpoints[i].APIKeyFile)
 	}

@@ -101,6 +101,7 @@ func TestFull(t *testing.T) {
 		"key": c.Proposer.Endpoints[0].APIKeyFile, "hook": c.Receivers[1].Webhook.SecretFile, "secret": c.Secrets["scaler"],
 		"password": c.Sources[0].HTTP.BasicAuth.PasswordFile, "ca": c.Sources[0].HTTP.TLSConfig.CAFile,
 		"shadow": c.Policies.Shadow, "changes": c.Changes.File, "kubeconfig": c.Executors.Kubernetes.Kubeconfig,
+		"programs": c.Executors.Command.Allow, "variables": c.Executors.Command.EnvAllow,
 		"maxMode": c.Limits.MaxMode, "rate": c.Sources[0].QueriesPerSecond,
 		"redirects": c.Sources[0].HTTP.FollowRedirects,
 	}
@@ -112,7 +113,9 @@ func TestFull(t *testing.T) {
 		"key": "/etc/setpoint/model.key", "hook": "/etc/setpoint/hook.key", "secret": "/etc/setpoint/scaler.key",
 		"password": "/etc/setpoint/prom.password", "ca": "/etc/setpoint/ca.pem",
 		"shadow": "", "changes": "", "kubeconfig": "",
-		"maxMode": spec.Approval, "rate": 7.5, "redirects": true,
+		"programs":  []string{"/etc/setpoint/restart.sh", "/etc/setpoint/scale", "/opt/./flush"},
+		"variables": []string{"PATH"},
+		"maxMode":   spec.Approval, "rate": 7.5, "redirects": true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want, +got)\n%s", diff)

@@ -39,7 +39,6 @@ func (k *checker) unsupported(c Config) {
 		path, what string
 	}{
 		{c.Slack != nil, "slack", "slack: answer by setpoint approve"},
-		{c.Executors.Command.set(), "executors.command", "command.run: use webhook.post"},
 		{c.Executors.Kubernetes.Kubeconfig != "", "executors.kubernetes.kubeconfig", "kubernetes: use webhook.post"},
 		{c.Policies.Shadow != "", "policies.shadow", "a shadow policy: remove it"},
 		{c.Changes.File != "", "changes.file", "a change feed: remove it"},
@@ -55,5 +54,3 @@ func (k *checker) unsupported(c Config) {
 		k.that(r.Command == nil, at+".command", "not supported by this version: command: %s", instead)
 	}
 }
-
-func (c CommandExecutor) set() bool { return len(c.Allow) > 0 || len(c.EnvAllow) > 0 }

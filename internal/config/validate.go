@@ -9,7 +9,8 @@ import (
 )
 
 // Validate checks that every name in the documents resolves here, and that
-// every URL that an action sends to or asks is allowed. The error is
+// every URL that an action sends to or asks, and every program that it runs, is
+// allowed. The error is
 // spec.Faults with everything that is wrong.
 func (c Config) Validate(set spec.Set) error {
 	v := validator{config: c}
@@ -61,10 +62,22 @@ func (v *validator) remediation(r spec.Remediation) {
 		if a.Target.Secret != "" && v.config.Secrets[a.Target.Secret] == "" {
 			v.fault(r, at+".secret", "there is no secret %q in setpoint.yaml: add it under secrets, with its file", a.Target.Secret)
 		}
-		v.allowed(r, at+".url", a.Target.URL)
-		if a.Target.StatusURL != "" {
-			v.allowed(r, at+".statusURL", a.Target.StatusURL)
+		v.reach(r, at, a.Target)
+	}
+}
+
+// reach checks every place that a target names against its allow-list.
+func (v *validator) reach(r spec.Remediation, at string, t spec.Target) {
+	if len(t.Argv) > 0 {
+		v.program(r, at+".argv[0]", t.Argv[0])
+		if len(t.StatusArgv) > 0 {
+			v.program(r, at+".statusArgv[0]", t.StatusArgv[0])
 		}
+		return
+	}
+	v.allowed(r, at+".url", t.URL)
+	if t.StatusURL != "" {
+		v.allowed(r, at+".statusURL", t.StatusURL)
 	}
 }
 

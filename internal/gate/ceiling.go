@@ -128,7 +128,11 @@ func ceilingFloors(svc spec.Service, a spec.Action, maxMode spec.Mode, ledger Ve
 	switch a.Mark() {
 	case spec.MarkDedup, spec.MarkConditional, spec.MarkQuery:
 	default:
-		lower(Approval, ReasonUnmarked, "%s cannot be asked later what became of it (no statusURL): a person must agree", a.Name)
+		status := "statusURL"
+		if len(a.Target.Argv) > 0 {
+			status = "statusArgv"
+		}
+		lower(Approval, ReasonUnmarked, "%s cannot be asked later what became of it (no %s): a person must agree", a.Name, status)
 	}
 	return fs
 }

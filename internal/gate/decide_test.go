@@ -389,4 +389,11 @@ func TestPermitIsACopy(t *testing.T) {
 	if got := p.Parameters()["replicas"]; got != int64(6) {
 		t.Errorf("the permit's parameters changed to %v", got)
 	}
+	c = granted()
+	c.Service.Remediation.Actions[0].Target = spec.Target{Argv: []string{"/a", "b"}, StatusArgv: []string{"/s"}}
+	p, _ = gate.Decide(c, allows()).Permit()
+	p.Action().Target.Argv[1], p.Action().Target.StatusArgv[0] = "x", "/x"
+	if got := p.Action().Target; got.Argv[1] != "b" || got.StatusArgv[0] != "/s" {
+		t.Errorf("the permit's target changed to %v", got)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -102,7 +103,7 @@ func Digest(service string, key Key, a spec.Action, p propose.Parameters) (strin
 	}
 	body := digestBody{Service: service, Key: key, Action: a.Name, Uses: a.Uses, Target: a.Target, Parameters: p}
 	texts := []string{service, string(key), a.Name, a.Uses, a.Target.URL, a.Target.StatusURL, a.Target.Secret}
-	if err := checkTexts(texts...); err != nil {
+	if err := checkTexts(slices.Concat(texts, a.Target.Argv, a.Target.StatusArgv)...); err != nil {
 		return "", fmt.Errorf("digest of %.60s: %w", a.Name, err)
 	}
 	if err := checkValues(p); err != nil {

@@ -118,6 +118,8 @@ func TestDigestRefuses(t *testing.T) {
 		"BadUTF8":    {"would become U+FFFD", propose.Parameters{"x": "\xff"}, scale()},
 		"BadName":    {"would become U+FFFD", propose.Parameters{"\xff": "x"}, scale()},
 		"BadURL":     {"would become U+FFFD", nil, spec.Action{Name: "a", Target: spec.Target{URL: "http://\xff"}}},
+		"BadArgv":    {"would become U+FFFD", nil, spec.Action{Name: "a", Target: spec.Target{Argv: []string{"/a", "\xff"}}}},
+		"BadStatus":  {"would become U+FFFD", nil, spec.Action{Name: "a", Target: spec.Target{Argv: []string{"/a"}, StatusArgv: []string{"\xff"}}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -148,6 +150,8 @@ func TestDigestTellsApart(t *testing.T) {
 		"Uses":      {"checkout", "checkout:0-600", named(func(a *spec.Action) { a.Uses = "x.y" }), six, false},
 		"URL":       {"checkout", "checkout:0-600", named(func(a *spec.Action) { a.Target.URL += "y" }), six, false},
 		"Secret":    {"checkout", "checkout:0-600", named(func(a *spec.Action) { a.Target.Secret = "other" }), six, false},
+		"Argv":      {"checkout", "checkout:0-600", named(func(a *spec.Action) { a.Target.Argv = []string{"/a"} }), six, false},
+		"Status":    {"checkout", "checkout:0-600", named(func(a *spec.Action) { a.Target.StatusArgv = []string{"/a"} }), six, false},
 		"Value":     {"checkout", "checkout:0-600", scale(), propose.Parameters{"replicas": int64(7)}, false},
 		"Type":      {"checkout", "checkout:0-600", scale(), propose.Parameters{"replicas": "6"}, false},
 		"More":      {"checkout", "checkout:0-600", scale(), propose.Parameters{"replicas": int64(6), "x": true}, false},

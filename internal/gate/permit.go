@@ -57,6 +57,7 @@ func (p Permit) Key() Key { return p.f.key }
 func (p Permit) Action() spec.Action {
 	a := p.f.action
 	a.Parameters = slices.Clone(a.Parameters)
+	a.Target.Argv, a.Target.StatusArgv = slices.Clone(a.Target.Argv), slices.Clone(a.Target.StatusArgv)
 	return a
 }
 

@@ -1,17 +1,12 @@
 package spec
 
 import (
-	"fmt"
 	"math"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 )
-
-// supportedUses are the executors of this version.
-var supportedUses = []string{"webhook.post"}
 
 type actionDoc struct {
 	Name        string                  `yaml:"name,required"`
@@ -35,13 +30,6 @@ func (a *actionDoc) SetDefaults() {
 	a.Cooldown = 30 * time.Minute
 	a.Timeout = 10 * time.Second
 	a.MaxLateness = 30 * time.Second
-}
-
-type targetDoc struct {
-	URL       string `yaml:"url,required"`
-	StatusURL string `yaml:"statusURL"`
-	Secret    string `yaml:"secret"`
-	Dedup     bool   `yaml:"dedup"`
 }
 
 type parameterDoc struct {
@@ -87,10 +75,7 @@ func (c *checker) action(at string, doc actionDoc) Action {
 	c.between(at+".timeout", a.Timeout, 100*time.Millisecond, 5*time.Minute)
 	c.between(at+".maxLateness", a.MaxLateness, 0, time.Hour)
 	if c.uses(at+".uses", a.Uses) {
-		var t targetDoc
-		c.faults = append(c.faults, doc.Target.Decode(&t)...)
-		a.Target = Target(t)
-		c.target(at+".target", a.Target)
+		c.target(at+".target", &a, doc.Target)
 		c.observable(at, a)
 	}
 	for _, p := range a.Parameters {
@@ -109,67 +94,40 @@ func deref[T any](p *T) T {
 
 // uses refuses an executor that this version does not have, by its name.
 func (c *checker) uses(path, uses string) bool {
-	if slices.Contains(supportedUses, uses) {
+	if _, ok := targetKeys[uses]; ok {
 		return true
 	}
 	executor, verb, ok := strings.Cut(uses, ".")
 	switch {
 	case uses == "":
-	case uses == "command.run" || executor == "kubernetes" && verb != "":
+	case executor == "kubernetes" && verb != "":
 		c.fault(path, "not supported by this version: %s", shorten(uses))
 	case ok && executor == "webhook":
 		c.fault(path, "webhook has no verb %q: use webhook.post", shorten(verb))
+	case ok && executor == "command":
+		c.fault(path, "command has no verb %q: use command.run", shorten(verb))
 	default:
 		c.fault(path, "unknown executor %q: use executor.verb, e.g. webhook.post", shorten(uses))
 	}
 	return false
 }
 
-func (c *checker) target(at string, t Target) {
-	c.url(at+".url", t.URL)
-	if t.StatusURL != "" || c.doc.Has(at+".statusURL") {
-		c.url(at+".statusURL", t.StatusURL)
-	}
-	if c.doc.Has(at + ".secret") {
-		c.validName(at+".secret", t.Secret)
-	}
-	c.that(!t.Dedup || t.StatusURL != "", at+".dedup",
-		"needs statusURL: a lost effect of an actuator that only deduplicates could never be looked up")
-}
-
-// CheckURL returns what keeps a URL from being a fixed place to send to.
-func CheckURL(raw string) error {
-	u, err := url.Parse(raw)
-	switch {
-	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
-		return fmt.Errorf("%q is no absolute URL of http or https, like http://host/path", shorten(raw))
-	case u.User != nil:
-		return fmt.Errorf("holds a user or password: name a secret instead")
-	case u.Fragment != "" || strings.HasSuffix(raw, "#"):
-		return fmt.Errorf("%q has a fragment, which is never sent: remove it", shorten(raw))
-	}
-	return nil
-}
-
-func (c *checker) url(path, raw string) {
-	if err := CheckURL(raw); err != nil {
-		c.fault(path, "%s", err)
-	}
-}
-
 // observable checks that what an action needs to read from its target can be
 // read there.
 func (c *checker) observable(at string, a Action) {
-	hasStatus := a.Target.StatusURL != ""
+	hasStatus, key := a.Target.StatusURL != "", "target.statusURL"
+	if a.Uses == usesCommand {
+		hasStatus, key = len(a.Target.StatusArgv) > 0, "target.statusArgv"
+	}
 	if a.Reversal == Restore {
-		c.that(hasStatus, at+".reversal", "restore needs target.statusURL: the undo writes back the state that is read there")
+		c.that(hasStatus, at+".reversal", "restore needs %s: the undo writes back the state that is read there", key)
 		c.that(len(a.Parameters) > 0, at+".reversal",
 			"restore needs parameters to write back: without any, the action is transient or irreversible")
 	}
 	for _, p := range a.Parameters {
 		path := KeyPath(at+".parameters", p.Name)
-		c.that(p.FromState == "" || hasStatus, path+".fromState", "needs target.statusURL, where the state is read")
-		c.that(p.MaximumFactor == 0 || hasStatus, path+".maximumFactor", "needs target.statusURL, where the current value is read")
+		c.that(p.FromState == "" || hasStatus, path+".fromState", "needs %s, where the state is read", key)
+		c.that(p.MaximumFactor == 0 || hasStatus, path+".maximumFactor", "needs %s, where the current value is read", key)
 	}
 }
 

@@ -312,9 +312,9 @@ func (a Action) Executor() string {
 
 // Mark is what the action's target lets Setpoint ask later. A dedup claim
 // needs a proof that only a probe of the actuator gives, so without one an
-// action with a statusURL is query.
+// action with a statusURL is query. So is one with a statusArgv.
 func (a Action) Mark() Mark {
-	if a.Target.StatusURL != "" {
+	if a.Target.StatusURL != "" || len(a.Target.StatusArgv) > 0 {
 		return MarkQuery
 	}
 	return MarkUnmarked
@@ -323,9 +323,13 @@ func (a Action) Mark() Mark {
 // Horizon is how long after the start a lost effect may still land.
 func (a Action) Horizon() time.Duration { return a.Timeout + a.MaxLateness }
 
-// Canonical names the target for locks: executor plus URL without query. Two
-// actions with one canonical target never run at the same time.
+// Canonical names the target for locks: executor plus URL without query, or
+// plus the program and its arguments that are not parameters. Two actions with
+// one canonical target never run at the same time.
 func (a Action) Canonical() string {
+	if len(a.Target.Argv) > 0 {
+		return commandTarget(a.Target.Argv)
+	}
 	u, err := url.Parse(a.Target.URL)
 	if err != nil {
 		return a.Executor() + " " + a.Target.URL
@@ -334,13 +338,19 @@ func (a Action) Canonical() string {
 	return a.Executor() + " " + u.String()
 }
 
-// Target is where an action goes. The model never names it.
+// Target is where an action goes: the keys of its executor, and no other. The
+// model never names it.
 type Target struct {
 	URL       string `json:"url,omitempty"`
 	StatusURL string `json:"statusURL,omitempty"`
 	// Secret names an entry of setpoint.yaml's secrets.
 	Secret string `json:"secret,omitempty"`
 	Dedup  bool   `json:"dedup,omitempty"`
+	// Argv is the program, by its path, and its arguments, of which those that
+	// Placeholder reads stand for parameters.
+	Argv []string `json:"argv,omitempty"`
+	// StatusArgv prints what became of the key in SETPOINT_KEY.
+	StatusArgv []string `json:"statusArgv,omitempty"`
 }
 
 // ParameterType is the type of a parameter's value.
