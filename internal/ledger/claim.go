@@ -30,6 +30,9 @@ func (s *State) KeyClaimed(service string, w gate.WindowID) bool {
 // key of a ticket that is not closed is nobody else's. It returns nil or an
 // error that wraps ErrLost or ErrExists and names which.
 func ClaimAllowed(s *State, service string, c Claim, decidedAt Position) error {
+	if have, ok := s.Effects[c.Key]; ok && have.Claim.Digest != c.Digest {
+		return fmt.Errorf("claim %s: %w: %s holds it", c.Key, ErrConflict, have.Claim.Action.Name)
+	}
 	if err := s.keyFree(service, c.Key); err != nil {
 		return err
 	}

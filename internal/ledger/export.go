@@ -107,49 +107,59 @@ type Exported struct {
 // ReadExport reads what Export wrote, verifies chain and digests, and refuses
 // an export without its end.
 func ReadExport(r io.Reader) (Exported, error) {
-	out := Exported{Blobs: map[string][]byte{}}
-	var head Position
-	var end *exportEnd
+	x := exportReader{out: Exported{Blobs: map[string][]byte{}}}
 	in := bufio.NewReader(r)
 	for n := 1; ; n++ {
 		line, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) && len(line) == 0 {
-			break
-		}
 		if err != nil && !errors.Is(err, io.EOF) {
-			return out, err
+			return x.out, err
 		}
-		var l exportLine
-		if err := json.Unmarshal(line, &l); err != nil {
-			return out, fmt.Errorf("export line %d: %w", n, err)
+		if len(line) > 0 {
+			if err := x.line(n, line); err != nil {
+				return x.out, fmt.Errorf("export line %d: %w", n, err)
+			}
 		}
-		if (n == 1) != (l.Format != "") || n == 1 && l.Format != exportFormat || end != nil {
-			return out, fmt.Errorf("export line %d: this is no export of %s", n, exportFormat)
+		if err != nil {
+			return x.out, x.ended()
 		}
-		if err := out.take(l, &head); err != nil {
-			return out, fmt.Errorf("export line %d: %w", n, err)
-		}
-		end = l.End
 	}
-	if end == nil || end.Head != head || end.Entries != uint64(len(out.Entries)) || end.Blobs != uint64(len(out.Blobs)) {
-		return out, errors.New("the export ends before its end: it was cut off")
-	}
-	return out, nil
 }
 
-func (x *Exported) take(l exportLine, head *Position) error {
+type exportReader struct {
+	out  Exported
+	head Position
+	end  *exportEnd
+}
+
+func (x *exportReader) line(n int, line []byte) error {
+	var l exportLine
+	if err := json.Unmarshal(line, &l); err != nil {
+		return err
+	}
+	if x.end != nil || (n == 1) != (l.Format == exportFormat) {
+		return fmt.Errorf("this is no export of %s", exportFormat)
+	}
+	x.end = l.End
 	switch {
 	case l.Entry != nil:
-		if err := Verify(*head, *l.Entry); err != nil {
+		if err := Verify(x.head, *l.Entry); err != nil {
 			return err
 		}
-		*head = l.Entry.Position()
-		x.Entries = append(x.Entries, *l.Entry)
+		x.head = l.Entry.Position()
+		x.out.Entries = append(x.out.Entries, *l.Entry)
 	case l.Blob != nil:
 		if BlobDigest(l.Blob.Bytes) != l.Blob.Digest {
 			return fmt.Errorf("%w: blob %s was changed after it was written", ErrCorrupt, l.Blob.Digest)
 		}
-		x.Blobs[l.Blob.Digest] = l.Blob.Bytes
+		x.out.Blobs[l.Blob.Digest] = l.Blob.Bytes
+	}
+	return nil
+}
+
+func (x *exportReader) ended() error {
+	whole := exportEnd{Head: x.head, Entries: uint64(len(x.out.Entries)), Blobs: uint64(len(x.out.Blobs))}
+	if x.end == nil || *x.end != whole {
+		return errors.New("the export ends before its end: it was cut off")
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -78,6 +79,9 @@ type Store interface {
 var (
 	// ErrExists: an entry with that Unique exists.
 	ErrExists = errors.New("exists already")
+	// ErrConflict is ErrExists, and what exists under the key are other bytes: two
+	// who should decide alike did not.
+	ErrConflict = fmt.Errorf("%w with another digest", ErrExists)
 	// ErrLost: a condition of the append no longer holds (a lost claim).
 	ErrLost = errors.New("the ledger moved on")
 	// ErrMissing: there is no ledger; `setpoint ledger init` creates one.

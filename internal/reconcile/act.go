@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
@@ -19,6 +20,12 @@ const (
 	claimLost  = "claim-lost"
 	ticketLost = "ticket-lost"
 )
+
+// replicasDiffer holds what two replicas read differently.
+const replicasDiffer = "replicas-differ"
+
+// ledgerUnverified holds until the chain was gone over.
+const ledgerUnverified = "ledger-unverified"
 
 // stopping holds what this process does not begin any more.
 const (
@@ -68,9 +75,16 @@ func (p *pass) execute(ctx context.Context) error {
 		p.hold(gate.ReasonDocumentsChanged, err.Error())
 		return nil
 	}
+	if !p.r.book.audited() {
+		p.hold(ledgerUnverified, "the older part of the ledger is still being verified after the start")
+		return nil
+	}
 	ctx, end := p.span(ctx, "execute")
 	defer end()
 	if err := p.claim(ctx, permit); err != nil {
+		if errors.Is(err, ledger.ErrConflict) {
+			p.r.conflicted(p.svc.Name, permit.Key(), err)
+		}
 		if raced(err) {
 			p.hold(claimLost, err.Error())
 			return nil
@@ -109,6 +123,16 @@ func (p *pass) claim(ctx context.Context, permit gate.Permit) error {
 	})
 }
 
+// conflicted remembers that a key is held with other bytes, until its window is
+// over: replicas that do not decide alike are a fault that people must see.
+func (r *Reconciler) conflicted(service string, key gate.Key, err error) {
+	r.tel.conflicts.WithLabelValues(service).Inc()
+	r.log.Error("refused: the key is claimed with another digest; do all replicas have the same documents?", "service", service, "key", key, "error", err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.conflicts[service] = key
+}
+
 // gateAgain decides about the same bytes with everything fresh, and without
 // this claim. It mints nothing; it returns why the claim must be void, or "".
 func (p *pass) gateAgain(ctx context.Context, permit gate.Permit) string {
@@ -122,6 +146,7 @@ func (p *pass) gateAgain(ctx context.Context, permit gate.Permit) string {
 	p.observe(ctx)
 	// The fleet as it was last seen, not as this pass began: a dependency may
 	// have failed while a model was thinking.
+	p.r.watchClock(ctx)
 	p.fleet = p.r.seen()
 	p.now = p.r.o.Now()
 	again, _ := p.decide(ctx, &permit)

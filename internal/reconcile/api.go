@@ -93,7 +93,23 @@ type Options struct {
 	// Silencers may be empty.
 	Silencers []Silencer
 	// Store may be nil for Plan, which then knows no past.
-	Store   ledger.Store
+	Store ledger.Store
+	// LedgerFault says why the ledger cannot be used although it was opened, or
+	// why Store is nil in an agent: then nothing is done, and people are paged.
+	LedgerFault error
+	// StoreClock is the clock of the ledger's store; nil: the host's. Its error
+	// means that the ledger cannot be written.
+	StoreClock func(ctx context.Context) (time.Time, error)
+	// Monotonic is time that no correction of the clock moves; nil: not known.
+	Monotonic func() time.Duration
+	// Hints get a value when somebody else appended to the ledger; nil: nobody
+	// tells, and the next sweep sees it.
+	Hints <-chan struct{}
+	// Shared: other processes write to the ledger too, and watched while this
+	// one did not run.
+	Shared bool
+	// Process names this process in the ledger, for other replicas; "" is none.
+	Process string
 	Freezes FreezeDir
 	Now     func() time.Time
 	Logger  *slog.Logger

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/setpoint-dev/setpoint/internal/ledger"
@@ -22,6 +23,9 @@ type book struct {
 	// corrupt is set once an entry did not fold. Nothing clears it but a start:
 	// what this process knows is no longer what the ledger says.
 	corrupt error
+	// unaudited is set while the part of the chain that a checkpoint stood for at
+	// the start was not gone over: until then nothing is claimed.
+	unaudited bool
 }
 
 func newBook(store ledger.Store) *book {
@@ -31,21 +35,92 @@ func newBook(store ledger.Store) *book {
 // chunk is how many entries are read at a time at a start.
 const chunk = 1000
 
+// load begins with the newest checkpoint instead of the first entry, and
+// returns it; its At is the zero Position without one.
+func (b *book) load(ctx context.Context) (ledger.Checkpoint, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.store == nil || b.state.Head.Seq > 0 {
+		return ledger.Checkpoint{}, nil
+	}
+	state, err := ledger.Load(ctx, b.store)
+	if err != nil {
+		return ledger.Checkpoint{}, fmt.Errorf("read the newest checkpoint: %w", err)
+	}
+	b.state = state
+	if state.Head.Seq == 0 {
+		return ledger.Checkpoint{}, nil
+	}
+	c, err := ledger.NewestCheckpoint(ctx, b.store)
+	b.unaudited = err == nil
+	return c, err
+}
+
+// audit goes over the entries that a checkpoint stood for.
+func (b *book) audit(ctx context.Context, c ledger.Checkpoint) error {
+	if c.At.Seq == 0 {
+		return nil
+	}
+	err := ledger.Audit(ctx, b.store, c)
+	if ctx.Err() != nil {
+		return err // stopped, which says nothing of the ledger
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unaudited = false
+	if errors.Is(err, ledger.ErrCorrupt) || errors.Is(err, ledger.ErrUnknownKind) {
+		b.corrupt = fmt.Errorf("verify the ledger: %w", err)
+	}
+	return err
+}
+
+// audited reports whether the whole chain was verified.
+func (b *book) audited() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.unaudited
+}
+
+// fault says from outside that the ledger cannot be used for the life of this
+// process.
+func (b *book) fault(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.corrupt = err
+}
+
+// unwritable says from outside that the ledger cannot be written; the next
+// append that succeeds clears it.
+func (b *book) unwritable(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.writing = err
+}
+
 // catchUp folds what was appended since.
 func (b *book) catchUp(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.catchUpLocked(ctx)
+	return b.catchUpLocked(ctx, func(ledger.Entry) {})
 }
 
-func (b *book) catchUpLocked(ctx context.Context) error {
+// catchUpLocked calls heard with each entry that was folded.
+func (b *book) catchUpLocked(ctx context.Context, heard func(ledger.Entry)) error {
 	if b.store == nil {
 		return nil
 	}
 	for {
-		entries, err := b.store.Read(ctx, b.state.Head.Seq, chunk)
+		// From the newest entry that is known, which must still be there: a file
+		// that was cut or replaced shows at once, not with the next append.
+		entries, err := b.store.Read(ctx, max(b.state.Head.Seq, 1)-1, chunk)
+		if err == nil {
+			entries, err = b.since(entries)
+		}
 		if err == nil {
 			err = b.apply(entries)
+		}
+		for _, e := range entries {
+			heard(e)
 		}
 		if b.corrupt != nil {
 			return b.corrupt
@@ -57,11 +132,24 @@ func (b *book) catchUpLocked(ctx context.Context) error {
 			b.reading = fmt.Errorf("read the ledger: %w", err)
 			return b.reading
 		}
-		if len(entries) < chunk {
+		if len(entries) < chunk-1 {
 			b.reading = nil
 			return nil
 		}
 	}
+}
+
+// since drops the first of the entries, which must be the newest that is known.
+func (b *book) since(entries []ledger.Entry) ([]ledger.Entry, error) {
+	head := b.state.Head
+	if head.Seq == 0 {
+		return entries, nil
+	}
+	if len(entries) == 0 || entries[0].Position() != head {
+		b.corrupt = fmt.Errorf("%w: entry %d, which was there, is no longer; was an older copy restored, or the file cut?", ledger.ErrCorrupt, head.Seq)
+		return nil, b.corrupt
+	}
+	return entries[1:], nil
 }
 
 func (b *book) apply(entries []ledger.Entry) error {
@@ -72,6 +160,22 @@ func (b *book) apply(entries []ledger.Entry) error {
 		}
 	}
 	return nil
+}
+
+// news folds what was appended since, and names the services of which a person
+// said something.
+func (b *book) news(ctx context.Context) ([]string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var names []string
+	err := b.catchUpLocked(ctx, func(e ledger.Entry) {
+		switch e.Kind {
+		case ledger.KindAnswer, ledger.KindSettled, ledger.KindReset, ledger.KindCeiling:
+			names = append(names, e.Service)
+		}
+	})
+	slices.Sort(names)
+	return slices.Compact(names), err
 }
 
 // append plans against the present state and appends, all or nothing. The plan
@@ -107,7 +211,30 @@ func (b *book) append(ctx context.Context, plan func(s *ledger.State) ([]ledger.
 	if err := b.apply(entries); err != nil {
 		return nil, err
 	}
+	b.checkpoint(ctx)
 	return entries, nil
+}
+
+// checkpoint appends one when it is time. It only saves time, so its failure is
+// nobody's: the next append tries again, and fails by itself if the ledger does.
+func (b *book) checkpoint(ctx context.Context) {
+	if !b.state.CheckpointDue() || b.unaudited {
+		return
+	}
+	at := b.state.CheckpointAt
+	draft, err := ledger.CheckpointDraft(b.state)
+	if err != nil {
+		return
+	}
+	entries, err := b.store.Append(ctx, b.state.Head, ledger.PlanFrom(b.state, func(s *ledger.State) ([]ledger.Draft, error) {
+		if s.CheckpointAt != at {
+			return nil, ledger.ErrLost // another replica's is newer
+		}
+		return []ledger.Draft{draft}, nil
+	}))
+	if err == nil {
+		_ = b.apply(entries) // It is kept in corrupt.
+	}
 }
 
 // notWritten tells what an append's error says of the ledger, if anything.

@@ -35,6 +35,9 @@ var ErrNotFound = errors.New("not found")
 
 // write folds first, so that a desk opened beside no agent knows the chain.
 func (d *Desk) write(ctx context.Context, draft func(s *ledger.State) (ledger.Draft, error)) error {
+	if _, err := d.book.load(ctx); err != nil {
+		return err
+	}
 	if err := d.book.catchUp(ctx); err != nil {
 		return err
 	}

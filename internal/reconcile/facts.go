@@ -49,10 +49,11 @@ func (p *pass) pastFacts(f *gate.Facts, s *ledger.State, item propose.Item, key,
 	}
 	onService, onTarget := s.InFlight(p.svc.Name, target)
 	f.InFlight, f.InFlightTarget = naming(onService, without), naming(onTarget, without)
-	hour := p.now.Add(-time.Hour)
+	hour := p.r.storeTime(p.now).Add(-time.Hour)
 	f.SentService, f.SentGlobal = s.Sent(p.svc.Name, hour), s.Sent("", hour)
 	// Its own claim was not sent yet, so it is in none of these.
-	f.LastSent, f.ActionSent = s.LastSent(p.svc.Name, ""), s.LastSent(p.svc.Name, item.Action.Name)
+	f.LastSent = p.r.hostTime(s.LastSent(p.svc.Name, ""))
+	f.ActionSent = p.r.hostTime(s.LastSent(p.svc.Name, item.Action.Name))
 	f.OpenTickets = s.OpenTickets()
 	f.PersonHold = personHold(s.Refused(p.svc.Name, known.Episode), p.svc, item.Action)
 	f.Suspended = s.Suspended(p.svc.Name, item.Action.Name, p.now)

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -62,6 +63,7 @@ func (r *Reconciler) wanted(f *fleet, now time.Time) map[string]escalate.Page {
 		out["source/"+source] = r.fleetPage("source/"+source, escalate.SourceDown,
 			fmt.Sprintf("source %s does not answer; unknown: %s", source, strings.Join(names, ", ")), now)
 	}
+	r.conflictPages(out, now)
 	if fault := r.policyFault(); fault != "" {
 		out["policy"] = r.fleetPage("policy", escalate.PolicyFault, "no policy is loaded, nothing is done: "+fault, now)
 	}
@@ -69,6 +71,20 @@ func (r *Reconciler) wanted(f *fleet, now time.Time) map[string]escalate.Page {
 		out["ledger"] = r.fleetPage("ledger", escalate.LedgerFault, "the ledger cannot be used, nothing is done: "+err.Error(), now)
 	}
 	return out
+}
+
+// conflictPages are those of keys whose window is not over.
+func (r *Reconciler) conflictPages(out map[string]escalate.Page, now time.Time) {
+	r.mu.Lock()
+	keys := maps.Clone(r.conflicts)
+	r.mu.Unlock()
+	for service, key := range keys {
+		if now.Before(windowOf(key).End()) {
+			id := "key-conflict/" + service
+			out[id] = r.fleetPage(id, escalate.KeyConflict,
+				fmt.Sprintf("%s is claimed with other bytes than this process decided on; do all replicas have the same documents?", key), now)
+		}
+	}
 }
 
 func (r *Reconciler) fleetPage(id, reason, text string, now time.Time) escalate.Page {

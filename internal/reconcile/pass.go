@@ -35,6 +35,9 @@ type pass struct {
 	// What the ledger says, copied after fold.
 	past past
 
+	// disputed says that another replica has just recorded another reading.
+	disputed string
+
 	// began is the start of an episode that this pass ends.
 	began time.Time
 
@@ -124,10 +127,14 @@ func (p *pass) knowPast(ctx context.Context) error {
 func (p *pass) stateDrafts(s *ledger.State) ([]ledger.Draft, error) {
 	a := p.assessment
 	known, seen := s.Service(p.svc.Name)
+	if seen && differs(known, a) && p.overrules(known) {
+		return nil, nil
+	}
 	if !seen || differs(known, a) {
 		worst, _ := a.Worst()
 		d, err := ledger.StateDraft(s, p.svc.Name, ledger.StateChange{
 			To: a.State, Reason: a.Reason, SourceFault: a.SourceFault, SampleAt: a.SampleAt, ErrorRatio: worst.Judge.ErrorRatio,
+			By: p.r.o.Process,
 		})
 		if errors.Is(err, ledger.ErrExists) {
 			return nil, nil
@@ -141,6 +148,18 @@ func (p *pass) stateDrafts(s *ledger.State) ([]ledger.Draft, error) {
 	p.began = known.EpisodeSince
 	d, err := ledger.RecoveredDraft(s, p.svc.Name)
 	return []ledger.Draft{d}, err
+}
+
+// overrules reports whether this reading would overrule one that another
+// replica recorded less than two sweeps ago: the two do not see the same, and
+// taking turns would look like a flapping service.
+func (p *pass) overrules(known ledger.Service) bool {
+	young := p.now.Sub(p.r.hostTime(known.StateAt)) < 2*p.r.o.Config.Sweep.Interval
+	if p.r.o.Process == "" || known.Reader == "" || known.Reader == p.r.o.Process || !young {
+		return false
+	}
+	p.disputed = fmt.Sprintf("this process reads %s, replica %s recorded %s just now", p.assessment.State, known.Reader, known.State)
+	return true
 }
 
 // changed says in log and metrics what this pass recorded.
@@ -183,7 +202,7 @@ func (p *pass) look() {
 	p.r.book.view(func(s *ledger.State) {
 		p.past = past{}
 		p.past.service, _ = s.Service(p.svc.Name)
-		p.past.window = p.past.service.Window(p.now, p.svc.Remediation.ActionWindow)
+		p.past.window = p.past.service.Window(p.r.storeTime(p.now), p.svc.Remediation.ActionWindow)
 		p.past.record = p.past.service.Windows[p.past.window.String()]
 		p.past.inFlight, _ = s.InFlight(p.svc.Name, "")
 		if t, ok := s.OpenTicket(p.svc.Name); ok {

@@ -70,6 +70,9 @@ func (p *pass) next(ctx context.Context) {
 	if moves := p.step.Kind == step.Propose || p.step.Kind == step.Execute; moves && p.r.stopping.Load() {
 		p.hold(stopping, stoppingText)
 	}
+	if p.disputed != "" {
+		p.hold(replicasDiffer, p.disputed)
+	}
 	p.result.Step = p.step
 	p.result.Key = p.step.Key
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +32,7 @@ type Reconciler struct {
 	tel *telemetry
 
 	reads   reads
+	clocks  clocks
 	sending sending
 	outbox  outbox
 
@@ -52,10 +52,13 @@ type Reconciler struct {
 	assessed  map[string]compare.Assessment
 	looked    map[string]time.Time
 	sightings map[string]sighting
-	apart     string
 	// swept is when people were last told, passed when a pass last ended.
 	swept, passed time.Time
 	hints         map[string]time.Time
+	// conflicts are the keys that were found held with other bytes, by service.
+	conflicts map[string]gate.Key
+	// checkpoint is where the fold of the ledger began.
+	checkpoint ledger.Checkpoint
 	// slots are those of Run; nil without it.
 	slots chan struct{}
 
@@ -89,14 +92,15 @@ func New(ctx context.Context, o Options) (*Reconciler, error) {
 	r := &Reconciler{
 		Desk: desk, o: o, log: o.Logger, tel: tel, pol: o.Policy, fault: o.PolicyFault,
 		last: map[string]Result{}, errors: map[string]int{}, again: map[string]time.Time{},
-		assessed: map[string]compare.Assessment{}, looked: map[string]time.Time{}, sightings: map[string]sighting{}, hints: map[string]time.Time{}, wake: make(chan string, 64), quit: make(chan struct{}),
+		assessed: map[string]compare.Assessment{}, looked: map[string]time.Time{}, sightings: map[string]sighting{}, hints: map[string]time.Time{}, conflicts: map[string]gate.Key{},
+		wake: make(chan string, 64), quit: make(chan struct{}),
 	}
 	r.outbox = outbox{sent: map[string]escalate.Delivery{}, sending: map[string]bool{}, loose: map[string]escalate.Page{}}
 	r.woken, r.answered = r.nudge, r.tel.answered
 	if o.Policy == nil && r.fault == "" {
 		r.fault = "no policy was given"
 	}
-	if err := r.book.catchUp(ctx); err != nil {
+	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
 	set, err := o.Documents()
@@ -106,6 +110,22 @@ func New(ctx context.Context, o Options) (*Reconciler, error) {
 	r.set = set
 	r.tel.policyLoaded(r.pol)
 	return r, nil
+}
+
+// open folds the ledger. One that the caller found unusable is shown as far as
+// it can be read, and never written.
+func (r *Reconciler) open(ctx context.Context) error {
+	if r.o.LedgerFault != nil {
+		// As far as it can be read, for people.
+		_, err := r.book.load(ctx)
+		r.book.fault(errors.Join(r.o.LedgerFault, err, r.book.catchUp(ctx)))
+		return nil
+	}
+	var err error
+	if r.checkpoint, err = r.book.load(ctx); err == nil {
+		err = r.book.catchUp(ctx)
+	}
+	return err
 }
 
 // Reload reads the documents again and, when one is given, swaps the policy.
@@ -298,18 +318,3 @@ func (p *pass) span(ctx context.Context, name string) (context.Context, func()) 
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-// clocksApart says which source's clock differs from this host's by more than
-// 5 s; "" while all agree.
-func clocksApart(ahead map[string]time.Duration) string {
-	var out []string
-	for _, name := range sortedKeys(ahead) {
-		if d := ahead[name].Abs(); d > maxSkew {
-			out = append(out, fmt.Sprintf("%s is %s apart", name, d.Round(time.Second)))
-		}
-	}
-	return strings.Join(out, "; ")
-}
-
-// maxSkew is the most that two clocks may differ (DESIGN section 7).
-const maxSkew = 5 * time.Second

@@ -37,6 +37,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	}
 	r.slots = l.slots
 	l.begun.Go(func() { l.tell(ctx) })
+	l.begun.Go(func() { r.guard("audit", func() { r.audit(ctx) }) })
+	l.begun.Go(func() { l.heed(ctx) })
 	for ctx.Err() == nil {
 		r.guard("sweep", l.sweep)
 		l.wait(ctx)
@@ -163,6 +165,25 @@ func (l *loop) tell(ctx context.Context) {
 	}
 }
 
+// heed reads what another process appended, at once: a person's answer there
+// should not wait for the next sweep. A hint that is lost costs that wait.
+func (l *loop) heed(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.r.o.Hints:
+			services, err := l.r.book.news(l.work)
+			if err != nil {
+				l.r.log.Error("the ledger cannot be read; observing only", "error", err)
+			}
+			for _, service := range services {
+				l.r.nudge(service)
+			}
+		}
+	}
+}
+
 func (l *loop) tellSoon() {
 	select {
 	case l.news <- struct{}{}:
@@ -236,9 +257,18 @@ func (r *Reconciler) guard(what string, f func()) (done bool) {
 }
 
 // Start records what a start changes: the documents, and that nobody watched.
+// What cannot be recorded because of the ledger's own fault is left out: the
+// agent then observes, and says so.
 func (r *Reconciler) Start(ctx context.Context) error {
+	if broken := r.o.LedgerFault; broken != nil {
+		r.log.Error("observing only", "error", broken)
+		return nil //nolint:nilerr // It is said here, in the pages and in Ready.
+	}
 	if err := r.recordDocuments(ctx, r.Set()); err != nil {
 		return err
+	}
+	if r.o.Shared {
+		return nil // others watched
 	}
 	return r.recordGap(ctx, "", "start")
 }

@@ -18,7 +18,7 @@ import (
 // and one that was applied is judged once, by measurement.
 func (p *pass) settle(ctx context.Context) error {
 	e := p.past.inFlight
-	if e == nil || p.dry || p.r.sending.holds(e.Claim.Key) {
+	if e == nil || p.dry || p.disputed != "" || p.r.sending.holds(e.Claim.Key) {
 		return nil
 	}
 	var err error

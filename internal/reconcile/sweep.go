@@ -20,6 +20,7 @@ import (
 // Sweep makes one pass for each service now and returns when all ended and
 // people were told. Run does the same without waiting for the slowest.
 func (r *Reconciler) Sweep(ctx context.Context) []Result {
+	r.audit(ctx)
 	now := r.o.Now()
 	r.keep(ctx)
 	set := r.Set()
@@ -49,8 +50,23 @@ func (r *Reconciler) keep(ctx context.Context) {
 			r.log.Error("the ledger cannot be written; observing only", "error", err)
 		}
 	}
+	r.watchStore(ctx)
+	r.watchClock(ctx)
 	r.syncFreezes(ctx)
 	r.endOrphans(ctx)
+}
+
+// audit verifies the part of the ledger that a checkpoint stood for.
+func (r *Reconciler) audit(ctx context.Context) {
+	if r.book.audited() {
+		return
+	}
+	began := r.o.Now()
+	if err := r.book.audit(ctx, r.checkpoint); err != nil {
+		r.log.Error("the ledger could not be verified; observing only", "error", err)
+		return
+	}
+	r.log.Info("ledger verified", "entries", r.checkpoint.At.Seq, "took", r.o.Now().Sub(began))
 }
 
 // told tells people what they should know, and shows what the ledger holds.
@@ -65,6 +81,7 @@ func (r *Reconciler) told(ctx context.Context, wait bool) {
 	passed := r.passed
 	r.mu.Unlock()
 	r.tel.swept(passed, r.book.broken() == nil)
+	r.tel.clocks(f.clocksApart)
 	r.book.view(func(s *ledger.State) { r.tel.folded(s, f.set, r.globalBudget(), now) })
 }
 
@@ -72,7 +89,7 @@ func (r *Reconciler) told(ctx context.Context, wait bool) {
 func (r *Reconciler) seen() *fleet {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &fleet{set: r.set, assessments: r.assessed, clocksApart: r.apart}
+	return &fleet{set: r.set, assessments: r.assessed, clocksApart: r.clocksApart()}
 }
 
 // look measures some services at one instant, all their queries at once, and
@@ -85,9 +102,8 @@ func (r *Reconciler) look(ctx context.Context, set spec.Set, services []spec.Ser
 	for _, svc := range services {
 		r.guard("planning "+svc.Name, func() { qs = append(qs, measure.Pass(svc, now)...) })
 	}
-	apart := ""
 	var clocks sync.WaitGroup
-	clocks.Go(func() { apart = clocksApart(r.o.Measurer.Clocks(ctx)) })
+	clocks.Go(func() { r.clocks.saw(skewed(r.o.Measurer.Clocks(ctx))) })
 	f := &fleet{set: set, measured: measure.NewSet(r.o.Measurer.Measure(ctx, qs))}
 	clocks.Wait()
 	fresh := map[string]compare.Assessment{}
@@ -98,13 +114,13 @@ func (r *Reconciler) look(ctx context.Context, set spec.Set, services []spec.Ser
 			fresh[svc.Name] = compare.Assess(svc, f.measured, r.compareLimits(), now)
 		})
 	}
-	f.assessments, f.clocksApart = r.saw(fresh, apart), apart
+	f.assessments, f.clocksApart = r.saw(fresh), r.clocksApart()
 	return f
 }
 
 // saw joins fresh assessments with those of the other services, and remembers
 // since when each state holds, for a time in which the ledger cannot.
-func (r *Reconciler) saw(fresh map[string]compare.Assessment, apart string) map[string]compare.Assessment {
+func (r *Reconciler) saw(fresh map[string]compare.Assessment) map[string]compare.Assessment {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	joined := make(map[string]compare.Assessment, len(r.assessed)+len(fresh))
@@ -119,7 +135,7 @@ func (r *Reconciler) saw(fresh map[string]compare.Assessment, apart string) map[
 			r.sightings[name] = sighting{state: a.State, since: looked}
 		}
 	}
-	r.assessed, r.apart = joined, apart
+	r.assessed = joined
 	return joined
 }
 
@@ -147,6 +163,9 @@ func (r *Reconciler) watchForGap(ctx context.Context, services []spec.Service, n
 		return
 	}
 	r.tel.late()
+	if r.o.Shared {
+		return // others watched meanwhile
+	}
 	if all {
 		late = []string{""}
 	}

@@ -44,6 +44,8 @@ type telemetry struct {
 	approvalWait   prometheus.Histogram
 	driftAge       *prometheus.GaugeVec
 	timeToMet      prometheus.Histogram
+	conflicts      *prometheus.CounterVec
+	clocksApart    prometheus.Gauge
 }
 
 // serviceAttribute is the span attribute of every span of a pass.
@@ -85,6 +87,8 @@ func newTelemetry(reg prometheus.Registerer) (*telemetry, error) {
 		measurementAge: gauge("setpoint_measurement_age_seconds", "Age of the newest sample under an objective.", "service", "slo"),
 		decisions:      counter("setpoint_decisions_total", "Recorded decisions.", "service", "action", "verdict", "reason"),
 		effects:        counter("setpoint_effects_total", "What became of what was sent.", "service", "action", "effect"),
+		conflicts:      counter("setpoint_key_conflicts_total", "Claims refused because the key is held with other bytes.", "service"),
+		clocksApart:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_clocks_apart", Help: "1 while the clocks of host, ledger and sources differ by more than 5 s, which holds everything."}),
 		outcomes:       counter("setpoint_outcomes_total", "Outcomes of actions, from measurement.", "service", "action", "outcome"),
 		balance:        gauge("setpoint_autonomy_budget_remaining", "Autonomy budget left; action is empty for the global one.", "service", "action"),
 		pagesOpen:      gauge("setpoint_pages_open", "Open pages by receiver.", "receiver"),
@@ -117,6 +121,7 @@ func (t *telemetry) register(reg prometheus.Registerer) error {
 		t.passDuration, t.passes, t.lastPass, t.sweepLate, t.serviceState, t.errorBudget, t.measurementAge,
 		t.decisions, t.effects, t.outcomes, t.balance, t.pagesOpen, t.receiverFails, t.policyInfo,
 		t.modelRequests, t.modelTokens, t.writable, t.isFrozen, t.approvalsOpen, t.approvalWait, t.driftAge, t.timeToMet,
+		t.conflicts, t.clocksApart,
 	} {
 		errs = append(errs, reg.Register(c))
 	}
@@ -168,6 +173,14 @@ func (t *telemetry) swept(now time.Time, writable bool) {
 func (t *telemetry) answered(ticket approve.Ticket) {
 	if !ticket.AnsweredAt.IsZero() {
 		t.approvalWait.Observe(ticket.AnsweredAt.Sub(ticket.Asked).Seconds())
+	}
+}
+
+// clocks shows whether they agree.
+func (t *telemetry) clocks(apart string) {
+	t.clocksApart.Set(0)
+	if apart != "" {
+		t.clocksApart.Set(1)
 	}
 }
 

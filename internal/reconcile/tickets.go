@@ -16,7 +16,7 @@ import (
 // waited too long, or because its bytes are no longer what was approved.
 func (p *pass) tickets(ctx context.Context) error {
 	t := p.past.ticket
-	if t == nil || p.dry {
+	if t == nil || p.dry || p.disputed != "" {
 		return nil
 	}
 	state, reason := p.ticketEnd(*t)
