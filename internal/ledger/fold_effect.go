@@ -86,7 +86,7 @@ func foldClaim(s *State, e Entry, b Claim) string {
 		sv.Spent = w
 	}
 	s.put(sv)
-	if t, ok := s.Tickets[b.Ticket]; ok {
+	if t, ok := s.Tickets[b.Ticket]; ok && t.Key == b.Key {
 		c := *t
 		c.ClaimedAt = e.Time
 		s.Tickets[c.ID] = &c

@@ -115,17 +115,15 @@ func New(ctx context.Context, o Options) (*Reconciler, error) {
 // open folds the ledger. One that the caller found unusable is shown as far as
 // it can be read, and never written.
 func (r *Reconciler) open(ctx context.Context) error {
-	if r.o.LedgerFault != nil {
-		// As far as it can be read, for people.
-		_, err := r.book.load(ctx)
-		r.book.fault(errors.Join(r.o.LedgerFault, err, r.book.catchUp(ctx)))
-		return nil
-	}
 	var err error
 	if r.checkpoint, err = r.book.load(ctx); err == nil {
 		err = r.book.catchUp(ctx)
 	}
-	return err
+	if r.o.LedgerFault == nil {
+		return err
+	}
+	r.book.fault(errors.Join(r.o.LedgerFault, err))
+	return nil
 }
 
 // Reload reads the documents again and, when one is given, swaps the policy.

@@ -262,7 +262,7 @@ func (r *Reconciler) guard(what string, f func()) (done bool) {
 func (r *Reconciler) Start(ctx context.Context) error {
 	if broken := r.o.LedgerFault; broken != nil {
 		r.log.Error("observing only", "error", broken)
-		return nil //nolint:nilerr // It is said here, in the pages and in Ready.
+		return nil
 	}
 	if err := r.recordDocuments(ctx, r.Set()); err != nil {
 		return err
