@@ -17,7 +17,7 @@ import (
 func main() { os.Exit(run(os.Args[1:])) }
 
 // run runs one command line and returns its exit code: 0 for everything
-// measured, 1 for an error.
+// measured, 1 for an error, or what the error says of itself.
 func run(args []string) int {
 	stayHere()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -34,6 +34,10 @@ func run(args []string) int {
 		fmt.Fprintln(os.Stderr, "setpoint-lab: interrupted; everything that was started has ended")
 	default:
 		fmt.Fprintf(os.Stderr, "setpoint-lab: %s\n", strings.TrimRight(err.Error(), "\n"))
+	}
+	var coded interface{ ExitCode() int }
+	if errors.As(err, &coded) {
+		return coded.ExitCode()
 	}
 	return 1
 }

@@ -322,3 +322,25 @@ func (w *World) SavePages() error {
 	}
 	return os.WriteFile(w.Path(PagesFile), append(data, '\n'), 0o600)
 }
+
+// Save copies the files that tell what happened.
+func (w *World) Save(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	var errs []error
+	for _, pattern := range []string{"*.jsonl", "*.json", "*.log", "*.yaml", LedgerFile + "*", ClockFile} {
+		found, err := filepath.Glob(w.Path(pattern))
+		if err != nil {
+			return err
+		}
+		for _, path := range found {
+			data, err := os.ReadFile(path)
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, filepath.Base(path)), data, 0o600)
+			}
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

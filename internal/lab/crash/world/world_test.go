@@ -1,49 +1,74 @@
 package world_test
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/config"
+
 	"github.com/setpoint-dev/setpoint/internal/lab/crash/world"
+	"github.com/setpoint-dev/setpoint/internal/measure"
+	"github.com/setpoint-dev/setpoint/internal/measure/prom"
 )
 
-func TestTry(t *testing.T) {
-	bin := os.Getenv("TRY_BIN")
-	if bin == "" {
-		t.Skip()
-	}
-	_ = exec.Command
-	dir, _ := os.MkdirTemp("", "sc")
-	t.Log(dir)
-	s, err := world.NewSlot(bin, filepath.Join(dir, "s1"))
+// TestSource asks with the agent's own client.
+func TestSource(t *testing.T) {
+	var s world.Source
+	server := httptest.NewServer(&s)
+	defer server.Close()
+	client, err := prom.New(prom.Options{
+		Name: "main", URL: server.URL, HTTP: config.DefaultHTTPClientConfig, Timeout: 5 * time.Second,
+		MaxConcurrency: 4, QueriesPerSecond: 1000, Now: time.Now,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	w, err := s.New(t.Context(), world.Options{Class: os.Getenv("TRY_CLASS")})
+	now := time.Now()
+	cases := map[string]struct {
+		reason     string
+		broken     time.Duration
+		mended     time.Duration
+		at         time.Duration
+		low, high  float64
+		wantReason measure.Reason
+	}{
+		"Good":   {reason: "never broken", high: 0.001},
+		"Broken": {reason: "broken for ten seconds", broken: 10 * time.Second, low: 0.75, high: 0.91},
+		"Mended": {reason: "good again for two", broken: 10 * time.Second, mended: 2 * time.Second, high: 0.001},
+		"Past":   {reason: "an instant before the outage", broken: 10 * time.Second, at: -time.Minute, high: 0.001},
+		"Future": {reason: "no samples of tomorrow: a wrong clock sees nothing", at: 24 * time.Hour, wantReason: measure.NoData},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s.Reset(time.Time{})
+			if tc.broken > 0 {
+				s.Reset(now.Add(-tc.broken))
+			}
+			if tc.mended > 0 {
+				s.Mend(now.Add(-tc.mended))
+			}
+			m := client.Measure(t.Context(), []measure.Query{{
+				ID: measure.ID{Service: "checkout", Objective: "availability", Window: time.Second, At: now.Add(tc.at)},
+				Good: "sum(increase(shop_good_total[1s]))", Total: "sum(increase(shop_requests_total[1s]))",
+				SampleTime: "max(timestamp(shop_requests_total))",
+			}})[0]
+			if m.Reason != tc.wantReason || m.ErrorRatio < tc.low || m.ErrorRatio > tc.high {
+				t.Errorf("%s: %+v, want a ratio between %v and %v, reason %q", tc.reason, m, tc.low, tc.high, tc.wantReason)
+			}
+		})
+	}
+	if c := client.Clock(t.Context()); c.Err != nil || c.Offset.Abs() > time.Second {
+		t.Errorf("clock: %+v", c)
+	}
+	resp, err := http.PostForm(server.URL+"/api/v1/query", url.Values{"query": {"something_else"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log("seed", time.Since(began))
-	began = time.Now()
-	a, err := w.Start(world.Rig{})
-	if err != nil {
-		t.Fatal(err)
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("a query that it cannot compute: HTTP %d, want 400", resp.StatusCode)
 	}
-	defer a.Kill()
-	go w.Answer(t.Context())
-	err = w.Until(t.Context(), a, 15*time.Second, func() bool { return w.Settled(t.Context()) })
-	t.Log("settled", time.Since(began), err)
-	t.Log(a.Stop(5 * time.Second))
-	t.Log(time.Since(began))
-	pts, err := w.Points()
-	for _, p := range pts {
-		t.Log(p.At-began.UnixMilli(), p.Point)
-	}
-	x, err := w.Export(t.Context())
-	t.Log(len(x.Entries), err)
-	t.Log(string(w.Log()))
 }

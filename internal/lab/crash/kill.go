@@ -1,0 +1,127 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/execute/executetest"
+	"github.com/setpoint-dev/setpoint/internal/lab/crash/world"
+)
+
+// kinds of episodes: how the action is allowed, and how the actuator answers.
+var episodes = []world.Options{
+	{Class: "auto", Mode: executetest.ModeOK},
+	{Class: "auto", Mode: executetest.ModeDropReply},
+	{Class: "auto", Mode: executetest.ModeLateDropReply},
+	{Class: "approval", Mode: executetest.ModeOK},
+	{Class: "approval", Mode: executetest.ModeDropReply},
+	{Class: "approval", Mode: executetest.ModeLateDropReply},
+}
+
+func name(o world.Options) string { return o.Class + "/" + string(o.Mode) }
+
+// killCases counts the points of each kind of episode in a dry run, and kills
+// at each of them.
+func killCases(ctx context.Context, s *world.Slot, short bool) ([]Case, error) {
+	var cases []Case
+	for _, o := range episodes {
+		if short && o != episodes[0] {
+			continue
+		}
+		points, err := dry(ctx, s, o)
+		if err != nil {
+			return nil, fmt.Errorf("a dry run of %s: %w", name(o), err)
+		}
+		for _, p := range points {
+			if short && !slices.Contains(shortPoints, p) {
+				continue
+			}
+			cases = append(cases, killCase(o, p))
+		}
+	}
+	return cases, nil
+}
+
+// shortPoints are the boundaries between which the promise is made.
+var shortPoints = []string{
+	"before claim#1", "after claim#1", "before started#1", "after started#1", "look#1", "sent#1", "after receipt#1", "before outcome#1",
+}
+
+// dry runs one whole episode and lists its points, each once and in order.
+func dry(ctx context.Context, s *world.Slot, o world.Options) ([]string, error) {
+	w, err := s.New(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	r := begin(w)
+	answered, stop := context.WithCancel(ctx)
+	defer stop()
+	go w.Answer(answered)
+	r.settle(ctx)
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	if len(r.result.Violations) > 0 {
+		return nil, fmt.Errorf("%s", strings.Join(r.result.Violations, "; "))
+	}
+	passed, err := w.Points()
+	if err != nil {
+		return nil, err
+	}
+	points := make([]string, len(passed))
+	for i, p := range passed {
+		points[i] = p.Point
+	}
+	if !slices.Contains(points, "after receipt#1") {
+		return nil, fmt.Errorf("nothing was sent in it, only %s", strings.Join(points, ", "))
+	}
+	return points, nil
+}
+
+func killCase(o world.Options, point string) Case {
+	return Case{Name: name(o) + "/kill at " + point, run: func(ctx context.Context, s *world.Slot) Result {
+		return killed(ctx, s, o, world.Rig{At: point, Do: "kill"})
+	}}
+}
+
+// killed runs an agent into its end, and another one to the end of the
+// episode.
+func killed(ctx context.Context, s *world.Slot, o world.Options, rigs ...world.Rig) Result {
+	w, err := s.New(ctx, o)
+	if err != nil {
+		return failed(err)
+	}
+	r := begin(w)
+	answered, stop := context.WithCancel(ctx)
+	defer stop()
+	go w.Answer(answered)
+	r.result.Reached = true
+	for _, rig := range rigs {
+		r.result.Reached = r.runInto(ctx, rig) && r.result.Reached
+	}
+	r.settle(ctx)
+	return r.judge(ctx, 0)
+}
+
+// runInto runs an agent until its rig has ended it, or the episode is over.
+func (r *run) runInto(ctx context.Context, rig world.Rig) bool {
+	agent, err := r.Start(rig)
+	if err != nil {
+		r.broke("%v", err)
+		return false
+	}
+	err = r.Until(ctx, agent, patience, func() bool { return agent.Ended() || r.World.Settled(ctx) })
+	if err != nil && !agent.Ended() {
+		r.broke("neither did it come to the point nor did the episode end: %v", err)
+	}
+	if agent.Ended() {
+		if agent.ExitCode() >= 0 {
+			r.broke("the agent ended by itself, with exit code %d", agent.ExitCode())
+		}
+		return true
+	}
+	agent.Kill()
+	return false
+}
