@@ -24,7 +24,8 @@ type Bench struct {
 	Fault func(Mode) bool
 	// Connecting sets what happens while the executor reaches for the target:
 	// hook runs after that began and before it is done, with the context that
-	// bounds it. It is nil where nothing is reached for before the send.
+	// bounds it. It is nil where nothing is reached for before the send, as for
+	// a program.
 	Connecting func(hook func(context.Context))
 	// Journal is the target's own record.
 	Journal func() []Record
