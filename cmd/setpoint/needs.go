@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"path/filepath"
 	"strings"
 
 	promconfig "github.com/prometheus/common/config"
 
-	execwebhook "github.com/setpoint-dev/setpoint/internal/execute/webhook"
+	"github.com/setpoint-dev/setpoint/internal/execute/command"
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
 	"github.com/setpoint-dev/setpoint/internal/measure/prom"
 	"github.com/setpoint-dev/setpoint/internal/propose"
@@ -120,6 +121,16 @@ func checkSecret(file string) error {
 	return err
 }
 
+// checkProgram wants a program that may be run, as it is looked at again before
+// each run.
+func checkProgram(program string) error {
+	abs, err := filepath.Abs(program)
+	if err == nil {
+		_, err = command.Check(abs)
+	}
+	return err
+}
+
 func (s site) checkPrompts() error {
 	f, err := openFolder(s.cfg.Prompts, maxFile)
 	if err == nil {
@@ -181,8 +192,13 @@ func (a *app) startFaults(ctx context.Context, s site) spec.Faults {
 	if _, err := s.proposer(&fileRules{site: s}); err != nil {
 		faults = append(faults, s.fault("proposer", err)...)
 	}
-	if _, err := execwebhook.New(execwebhook.Options{Allow: s.cfg.Executors.Webhook.Allow, Secret: s.secret, Now: a.now}); err != nil {
-		faults = append(faults, s.fault("executors.webhook", err)...)
+	if _, err := s.executors(a.now); err != nil {
+		faults = append(faults, s.fault("executors", err)...)
+	}
+	for i, program := range s.cfg.Executors.Command.Allow {
+		if err := checkProgram(program); err != nil {
+			faults = append(faults, s.fault(spec.IndexPath("executors.command.allow", i), err)...)
+		}
 	}
 	if _, _, err := s.receivers(a.now, true); err != nil {
 		faults = append(faults, s.fault("receivers", err)...)

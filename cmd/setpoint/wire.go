@@ -6,11 +6,13 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/config"
 	"github.com/setpoint-dev/setpoint/internal/execute"
+	"github.com/setpoint-dev/setpoint/internal/execute/command"
 	execwebhook "github.com/setpoint-dev/setpoint/internal/execute/webhook"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/measure/prom"
@@ -45,9 +47,7 @@ func (a *app) wire(ctx context.Context, s site, store ledger.Store, f purpose) (
 			return nil, err
 		}
 	}
-	executor, err := execwebhook.New(execwebhook.Options{
-		Allow: s.cfg.Executors.Webhook.Allow, Secret: s.secret, Now: a.now,
-	})
+	executors, err := s.executors(a.now)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (a *app) wire(ctx context.Context, s site, store ledger.Store, f purpose) (
 	}
 	w.options = reconcile.Options{
 		Config: s.cfg, Documents: inFile.documents, Measurer: measurer, Proposer: proposer, Rules: inFile,
-		Executors: map[string]execute.Executor{"webhook": executor},
+		Executors: executors,
 		Receivers: receivers, Silencers: silencers, Freezes: w.freezes, Now: a.now,
 	}
 	if store != nil {
@@ -66,6 +66,25 @@ func (a *app) wire(ctx context.Context, s site, store ledger.Store, f purpose) (
 	w.options.Policy, w.options.PolicyFault = s.loadPolicy(ctx, f.send)
 	w.options = rigged(w.options)
 	return w, nil
+}
+
+// executors are all that may send, by the word before the dot of an action's
+// uses.
+func (s site) executors(now func() time.Time) (map[string]execute.Executor, error) {
+	hooks, err := execwebhook.New(execwebhook.Options{
+		Allow: s.cfg.Executors.Webhook.Allow, Secret: s.secret, Now: now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	programs, err := command.New(command.Options{
+		Allow: s.cfg.Executors.Command.Allow, EnvAllow: s.cfg.Executors.Command.EnvAllow,
+		Directory: filepath.Dir(s.file), Now: now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]execute.Executor{"webhook": hooks, "command": programs}, nil
 }
 
 // loadPolicy gives the policy, or why there is none; then nothing is done.
