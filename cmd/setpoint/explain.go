@@ -50,6 +50,12 @@ func (a *app) explain(ctx context.Context, name, output string) error {
 		return a.explainService(ctx, v, name, output)
 	}
 	d, ok := web.DecisionByID(v, name)
+	if !ok && v.State.Forgotten > 0 {
+		if v.State, err = foldHistory(ctx, s); err != nil {
+			return err
+		}
+		d, ok = web.DecisionByID(v, name)
+	}
 	if !ok {
 		return notExplained(v, name)
 	}

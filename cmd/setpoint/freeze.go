@@ -135,15 +135,24 @@ func (a *app) follow(ctx context.Context, p places, f ledger.Freeze) string {
 	if err != nil {
 		return "no agent answers; the ledger will follow"
 	}
-	store, err := openLedger(s)
+	store, err := a.openLedger(ctx, s)
 	if err != nil {
-		return fmt.Sprintf("no agent answers, and the ledger takes no entry (%v); the ledger will follow", err)
+		return notFollowed(s, err)
 	}
 	err = reconcile.NewDesk(store, s.groups(), a.now).Freeze(ctx, f)
 	if err = errors.Join(err, store.Close()); err != nil {
-		return fmt.Sprintf("no agent answers, and the ledger takes no entry (%v); the ledger will follow", err)
+		return notFollowed(s, err)
 	}
-	return "no agent runs; recorded in the ledger directly"
+	return "no agent answers here; recorded in the ledger directly"
+}
+
+// notFollowed says what a freeze binds when only its file is written.
+func notFollowed(s site, err error) string {
+	if s.cfg.Ledger.Postgres != nil {
+		return fmt.Sprintf("ONLY THIS HOST is frozen: no agent answers here, and the ledger takes no entry (%v); "+
+			"freeze the other hosts too", err)
+	}
+	return fmt.Sprintf("no agent answers, and the ledger takes no entry (%v); the ledger will follow", err)
 }
 
 func (a *app) thawCommand() *cobra.Command {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/internal/web"
 )
@@ -170,6 +171,9 @@ func load[T any](l *lister, build func(web.View, web.Filter) web.List[T]) (web.L
 	if err != nil {
 		return web.List[T]{}, err
 	}
+	if v.State, err = l.past(v.State); err != nil {
+		return web.List[T]{}, err
+	}
 	l.caution(v, silent)
 	if l.filter.Service != "" && len(v.Set.Services) > 0 {
 		if _, ok := v.Set.Service(l.filter.Service); !ok {
@@ -177,6 +181,24 @@ func load[T any](l *lister, build func(web.View, web.Filter) web.List[T]) (web.L
 		}
 	}
 	return build(v, l.filter), nil
+}
+
+// past is the state with what the filter asks for: the newest of everything is
+// at hand, what is older is folded again.
+func (l *lister) past(s *ledger.State) (*ledger.State, error) {
+	if l.kind.name != "decisions" || s.Forgotten == 0 || len(s.DecisionOrder) == 0 {
+		return s, nil
+	}
+	oldest := s.Decisions[s.DecisionOrder[len(s.DecisionOrder)/2]].Time
+	if l.filter.Since.IsZero() {
+		l.app.say("setpoint: %d older decisions are left out; --since 30d shows them", s.Forgotten)
+		return s, nil
+	}
+	if l.filter.Since.After(oldest) {
+		return s, nil
+	}
+	l.app.say("setpoint: reading the whole ledger")
+	return foldHistory(l.ctx, l.site)
 }
 
 // caution says what a list from the ledger lacks: the newest readings of an

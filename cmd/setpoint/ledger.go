@@ -4,48 +4,28 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/internal/ledger"
-	"github.com/setpoint-dev/setpoint/internal/ledger/sqlite"
+	"github.com/setpoint-dev/setpoint/internal/ledger/seenfile"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/internal/web"
 )
 
-// openLedger opens the ledger as its one writer and verifies its chain.
-func openLedger(s site) (ledger.Store, error) {
-	store, err := sqlite.Open(s.cfg.Ledger.SQLite.Path, sqlite.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return store, nil
-}
-
-// readLedger opens the ledger beside whoever writes it.
-func readLedger(s site) (ledger.Store, error) {
-	r, err := sqlite.OpenReader(s.cfg.Ledger.SQLite.Path)
-	if err != nil {
-		return nil, err
-	}
-	return readOnly{r}, nil
-}
-
-// readOnly is a Store for plans: nothing can be appended through it.
-type readOnly struct{ *sqlite.Reader }
-
-var errReadOnly = errors.New("the ledger is open for reading only")
-
-// Append refuses.
-func (readOnly) Append(context.Context, ledger.Position, ledger.Plan) ([]ledger.Entry, error) {
-	return nil, errReadOnly
-}
-
 func (a *app) ledgerCommand() *cobra.Command {
-	return group("ledger", "The record of everything that happened", a.ledgerInitCommand(), a.ledgerVerifyCommand(), a.ledgerExportCommand())
+	return group("ledger", "The record of everything that happened", a.ledgerInitCommand(), a.ledgerVerifyCommand(),
+		a.ledgerExportCommand(), a.ledgerLowerMarkCommand(), a.ledgerAdoptCommand())
+}
+
+// warnSeen says that a fresh ledger is not the one that this host knows.
+func (a *app) warnSeen(s site) error {
+	at, err := seenfile.Seen(s.seenFile())
+	if err == nil && at.Seq > 0 {
+		a.say("setpoint: this host has seen another ledger up to entry %d, and will not act on a fresh one: "+
+			"restore that one, or go on with this by `setpoint ledger adopt --reason …`", at.Seq)
+	}
+	return err
 }
 
 func (a *app) ledgerInitCommand() *cobra.Command {
@@ -54,19 +34,18 @@ func (a *app) ledgerInitCommand() *cobra.Command {
 		Short:   "Create an empty ledger; one that is there is never touched",
 		Example: `  setpoint ledger init`,
 		Args:    noArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.site()
 			if err != nil {
 				return err
 			}
-			path := s.cfg.Ledger.SQLite.Path
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				return fmt.Errorf("ledger folder: %w", err)
-			}
-			if err := sqlite.Init(path, actor()); err != nil {
+			if err := createLedger(cmd.Context(), s); err != nil {
 				return err
 			}
-			return a.print("created %s\n", path)
+			if err := a.print("created %s\n", s.where()); err != nil {
+				return err
+			}
+			return a.warnSeen(s)
 		},
 	}
 }
@@ -93,15 +72,16 @@ func (a *app) ledgerVerifyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.verify(cmd.Context(), s.cfg.Ledger.SQLite.Path, output)
+			return a.verify(cmd.Context(), s, output)
 		},
 	}
 	outputFlag(cmd, &output, formatTable, formatJSON, formatYAML)
 	return cmd
 }
 
-func (a *app) verify(ctx context.Context, path, output string) error {
-	r, err := sqlite.OpenReader(path)
+func (a *app) verify(ctx context.Context, s site, output string) error {
+	path := s.where()
+	r, err := readLedger(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -143,7 +123,7 @@ their numbers. A file without its end was cut off.`,
 			if err != nil {
 				return err
 			}
-			r, err := sqlite.OpenReader(s.cfg.Ledger.SQLite.Path)
+			r, err := readLedger(cmd.Context(), s)
 			if err != nil {
 				return err
 			}

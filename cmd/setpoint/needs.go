@@ -10,7 +10,7 @@ import (
 
 	promconfig "github.com/prometheus/common/config"
 
-	"github.com/setpoint-dev/setpoint/internal/execute/command"
+	execcommand "github.com/setpoint-dev/setpoint/internal/execute/command"
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
 	"github.com/setpoint-dev/setpoint/internal/measure/prom"
 	"github.com/setpoint-dev/setpoint/internal/propose"
@@ -126,7 +126,7 @@ func checkSecret(file string) error {
 func checkProgram(program string) error {
 	abs, err := filepath.Abs(program)
 	if err == nil {
-		_, err = command.Check(abs)
+		_, err = execcommand.Check(abs)
 	}
 	return err
 }

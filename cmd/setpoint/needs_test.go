@@ -296,7 +296,7 @@ func startedDaemon(t *testing.T, dir string) *daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := openLedger(s)
+	store, err := a.openLedger(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,21 +57,22 @@ func (a *app) planned(ctx context.Context, services []string, ask bool) ([]recon
 	if err != nil {
 		return nil, none, err
 	}
-	store, err := readLedger(s)
+	var store ledger.Store
+	r, err := readLedger(ctx, s)
 	switch {
 	case errors.Is(err, ledger.ErrMissing):
 		a.say("setpoint: no ledger yet, so this plan knows no past (`setpoint ledger init` creates one)")
-		store = nil
 	case err != nil:
 		return nil, none, err
 	default:
-		defer func() { _ = store.Close() }() // It was only read.
+		store = readOnly{r}
+		defer func() { _ = r.Close() }() // It was only read.
 	}
 	w, err := a.wire(ctx, s, store, purpose{ask: ask})
 	if err != nil {
 		return nil, none, err
 	}
-	r, err := reconcile.New(ctx, w.options)
+	loop, err := reconcile.New(ctx, w.options)
 	if err != nil {
 		return nil, none, err
 	}
@@ -79,12 +80,12 @@ func (a *app) planned(ctx context.Context, services []string, ask bool) ([]recon
 		a.say("setpoint: the policy does not load, so nothing could be done: %s", w.options.PolicyFault)
 	}
 	for _, name := range services {
-		if _, ok := r.Set().Service(name); !ok {
-			return nil, none, unknownService(r.Set(), name)
+		if _, ok := loop.Set().Service(name); !ok {
+			return nil, none, unknownService(loop.Set(), name)
 		}
 	}
-	results, err := r.Plan(ctx, services, ask)
-	return results, web.Plan(r.Set(), s.cfg.Limits.MaxMode, results), err
+	results, err := loop.Plan(ctx, services, ask)
+	return results, web.Plan(loop.Set(), s.cfg.Limits.MaxMode, results), err
 }
 
 // detailedCode is the exit code of --detailed-exitcode.

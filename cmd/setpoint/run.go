@@ -10,12 +10,12 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
-	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
 	"github.com/setpoint-dev/setpoint/internal/web"
 )
@@ -74,7 +74,7 @@ func (a *app) runAgent(ctx context.Context, s site, once bool) (err error) {
 	if err := a.freezeDir(s.cfg.Ledger.FreezeDir).Make(); err != nil {
 		return err
 	}
-	store, err := openLedger(s)
+	store, err := a.openToRun(ctx, s)
 	if err != nil {
 		return noWriter(s, err)
 	}
@@ -107,12 +107,15 @@ func (a *app) runAgent(ctx context.Context, s site, once bool) (err error) {
 }
 
 // daemon makes the parts of an agent.
-func (a *app) daemon(ctx context.Context, s site, store ledger.Store, log *slog.Logger) (*daemon, error) {
+func (a *app) daemon(ctx context.Context, s site, store *opened, log *slog.Logger) (*daemon, error) {
 	metrics := newAgentMetrics()
-	w, err := a.wire(ctx, s, store, purpose{ask: true, send: true, onQuery: metrics.queried})
+	w, err := a.wire(ctx, s, store.Store, purpose{ask: true, send: true, onQuery: metrics.queried})
 	if err != nil {
 		return nil, err
 	}
+	o, began := &w.options, time.Now()
+	o.LedgerFault, o.StoreClock, o.Hints, o.Shared, o.Process = store.fault, store.clock, store.hints, store.shared, store.process
+	o.Monotonic = func() time.Duration { return time.Since(began) }
 	metrics.policyLoaded(w.options.Policy != nil)
 	d := &daemon{wiring: w, app: a, log: log, metrics: metrics}
 	w.options.Registerer, w.options.Logger = metrics.registry, log

@@ -31,12 +31,26 @@ func (a *app) view(ctx context.Context, s site, needDocuments bool) (web.View, e
 
 // foldLedger is what the ledger knows now.
 func foldLedger(ctx context.Context, s site) (*ledger.State, error) {
-	store, err := readLedger(s)
+	r, err := readLedger(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	state, err := foldAll(ctx, store)
-	return state, errors.Join(err, store.Close())
+	state, err := ledger.Load(ctx, r)
+	if err == nil {
+		err = foldOn(ctx, r, state)
+	}
+	return state, errors.Join(err, r.Close())
+}
+
+// foldHistory is what the ledger knows of all that ever happened.
+func foldHistory(ctx context.Context, s site) (*ledger.State, error) {
+	r, err := readLedger(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	state := ledger.NewHistory()
+	err = foldOn(ctx, r, state)
+	return state, errors.Join(err, r.Close())
 }
 
 // viewWithoutLedger is what is known without a past.
@@ -59,25 +73,15 @@ func (a *app) viewWithoutLedger(s site, needDocuments bool) (web.View, error) {
 	}, nil
 }
 
-// batch is how many entries are read at a time.
-const batch = 1000
-
-func foldAll(ctx context.Context, store ledger.Store) (*ledger.State, error) {
-	state := ledger.NewState()
-	for {
-		entries, err := store.Read(ctx, state.Head.Seq, batch)
-		if err != nil {
-			return nil, err
+// foldOn folds the entries that the state does not hold yet.
+func foldOn(ctx context.Context, r reader, state *ledger.State) error {
+	_, err := ledger.Walk(ctx, r, state.Head, func(e ledger.Entry) error {
+		if err := state.Apply(e); err != nil {
+			return fmt.Errorf("ledger entry %d: %w", e.Seq, err)
 		}
-		for _, e := range entries {
-			if err := state.Apply(e); err != nil {
-				return nil, fmt.Errorf("ledger entry %d: %w", e.Seq, err)
-			}
-		}
-		if len(entries) < batch {
-			return state, nil
-		}
-	}
+		return nil
+	})
+	return err
 }
 
 // listFlags are those of every list.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/config"
 	"github.com/setpoint-dev/setpoint/internal/execute"
-	"github.com/setpoint-dev/setpoint/internal/execute/command"
+	execcommand "github.com/setpoint-dev/setpoint/internal/execute/command"
 	execwebhook "github.com/setpoint-dev/setpoint/internal/execute/webhook"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/measure/prom"
@@ -77,7 +77,7 @@ func (s site) executors(now func() time.Time) (map[string]execute.Executor, erro
 	if err != nil {
 		return nil, err
 	}
-	programs, err := command.New(command.Options{
+	programs, err := execcommand.New(execcommand.Options{
 		Allow: s.cfg.Executors.Command.Allow, EnvAllow: s.cfg.Executors.Command.EnvAllow,
 		Directory: filepath.Dir(s.file), Now: now,
 	})

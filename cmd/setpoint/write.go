@@ -27,7 +27,7 @@ func (a *app) record(ctx context.Context, s site, m message, direct func(*reconc
 	if !errors.Is(err, errNoAgent) {
 		return err
 	}
-	store, err := openLedger(s)
+	store, err := a.openLedger(ctx, s)
 	if err != nil {
 		return noWriter(s, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/execute"
+	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 )
 
@@ -35,13 +36,17 @@ var ErrNotFound = errors.New("not found")
 
 // write folds first, so that a desk opened beside no agent knows the chain.
 func (d *Desk) write(ctx context.Context, draft func(s *ledger.State) (ledger.Draft, error)) error {
-	if _, err := d.book.load(ctx); err != nil {
-		return err
-	}
-	if err := d.book.catchUp(ctx); err != nil {
+	if err := d.catchUp(ctx); err != nil {
 		return err
 	}
 	return d.book.one(ctx, draft)
+}
+
+func (d *Desk) catchUp(ctx context.Context) error {
+	if _, err := d.book.load(ctx); err != nil {
+		return err
+	}
+	return d.book.catchUp(ctx)
 }
 
 // Answer records an approval or denial and returns the ticket after it. A
@@ -149,4 +154,45 @@ func (d *Desk) ResetBudget(ctx context.Context, service string, reset ledger.Res
 		d.woken(service)
 	}
 	return err
+}
+
+// Ceiling sets the ledger's ceiling of an action, or of a whole service. To
+// raise it is to give autonomy back, so it says what it must be higher than.
+func (d *Desk) Ceiling(ctx context.Context, service string, c ledger.Ceiling, raise bool) error {
+	err := d.write(ctx, func(s *ledger.State) (ledger.Draft, error) {
+		now := d.now()
+		switch have := s.Ceiling(service, c.Action, now); {
+		case raise && c.To <= have:
+			return ledger.Draft{}, fmt.Errorf("%w: the ledger's ceiling is %s already", ledger.ErrExists, have)
+		case !raise && c.To >= have:
+			return ledger.Draft{}, fmt.Errorf("%w: the ledger's ceiling is %s, which is no higher", ledger.ErrExists, have)
+		}
+		return ledger.CeilingDraft(s, service, c, now)
+	})
+	if err == nil {
+		d.woken(service)
+	}
+	return err
+}
+
+// LowerMark sets marks that lie in the future, and the ledger's time, back to
+// the present: to the windows that hold now, by service.
+func (d *Desk) LowerMark(ctx context.Context, windows map[string]gate.WindowID, by, reason string) error {
+	if err := d.catchUp(ctx); err != nil {
+		return err
+	}
+	_, err := d.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
+		return ledger.LoweredDrafts(s, windows, by, reason, d.now())
+	})
+	return err
+}
+
+// Adopt records that a named person goes on with this chain, and gives its end.
+func (d *Desk) Adopt(ctx context.Context, a ledger.Adopted) (ledger.Position, error) {
+	err := d.write(ctx, func(*ledger.State) (ledger.Draft, error) {
+		return ledger.Draft{Kind: ledger.KindAdopted, Body: a}, nil
+	})
+	var head ledger.Position
+	d.book.view(func(s *ledger.State) { head = s.Head })
+	return head, err
 }

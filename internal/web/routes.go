@@ -39,6 +39,8 @@ func (s *Server) routes() {
 	s.handle("/api/v1/decisions/{id}/settle", http.MethodPost, s.settle)
 	s.handle("/api/v1/pages/{id}/ack", http.MethodPost, s.ack)
 	s.handle("/api/v1/budgets/reset", http.MethodPost, s.reset)
+	s.handle("/api/v1/ceilings", http.MethodPost, s.ceiling)
+	s.handle("/api/v1/ledger/lower-mark", http.MethodPost, s.lowerMark)
 	s.handle("/-/reload", http.MethodPost, s.reload)
 	s.handle("/hooks/alertmanager", http.MethodPost, s.alertmanager)
 	metrics := promhttp.HandlerFor(s.o.Gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true})

@@ -136,7 +136,7 @@ const notObserved compare.Reason = "not-observed"
 func serviceCeiling(v View, svc spec.Service) gate.Verdict {
 	highest := gate.Deny
 	for _, a := range svc.Remediation.Actions {
-		verdict, _ := gate.Ceiling(svc, a, v.MaxMode, gate.Auto)
+		verdict, _ := gate.Ceiling(svc, a, v.MaxMode, v.State.Ceiling(svc.Name, a.Name, v.Now))
 		highest = max(highest, verdict)
 	}
 	return highest
@@ -182,7 +182,7 @@ func Actions(v View, f Filter) List[Action] {
 }
 
 func actionOf(v View, svc spec.Service, a spec.Action, sent time.Time) Action {
-	verdict, reasons := gate.Ceiling(svc, a, v.MaxMode, gate.Auto)
+	verdict, reasons := gate.Ceiling(svc, a, v.MaxMode, v.State.Ceiling(svc.Name, a.Name, v.Now))
 	b := balanceOf(v, svc, a.Name)
 	return Action{
 		Service: svc.Name, Action: a.Name, Uses: a.Uses,

@@ -27,7 +27,7 @@ func explain(path, what string, err error) error {
 	words := ""
 	switch code(err) {
 	case codes.SQLITE_NOTADB:
-		words = "the file is no SQLite database; restore the ledger, or move the file away and run `setpoint ledger init`"
+		return fmt.Errorf("ledger %s: %s: %w: the file is no SQLite database; restore the ledger, or move the file away and run `setpoint ledger init`: %w", path, what, ledger.ErrCorrupt, err)
 	case codes.SQLITE_CORRUPT:
 		return fmt.Errorf("ledger %s: %s: %w: the database file is damaged; restore it from a backup: %w", path, what, ledger.ErrCorrupt, err)
 	case codes.SQLITE_FULL:
