@@ -67,9 +67,10 @@ func TestEachInvariantIsNamed(t *testing.T) {
 			decides(h, "decided.k1", func(d *gate.Decision) { d.Verdict = gate.Deny })
 			edit(h, "claim.k1", func(c *ledger.Claim) { c.Verdict, c.Charge = gate.Deny, 0 })
 		}, names{checker.DecidedFirst}},
-		"no input":         {"what was decided on is kept", func(h *history) { h.noBlobs = true }, names{checker.DecidedFirst}},
-		"no ticket":        {"an approval has a ticket", func(h *history) { h.drop("ticket.k2") }, names{checker.DecidedFirst}},
-		"half an approval": {"a quorum is whole", func(h *history) { h.drop("bob.k2") }, names{checker.DecidedFirst}},
+		"asked for nothing": {"people are asked when a decision says so", func(h *history) { h.drop("decided.s1") }, names{checker.DecidedFirst}},
+		"no input":          {"what was decided on is kept", func(h *history) { h.noBlobs = true }, names{checker.DecidedFirst}},
+		"no ticket":         {"an approval has a ticket", func(h *history) { h.drop("ticket.k2") }, names{checker.DecidedFirst}},
+		"half an approval":  {"a quorum is whole", func(h *history) { h.drop("bob.k2") }, names{checker.DecidedFirst}},
 		"one voice twice": {"a quorum counts people", func(h *history) {
 			edit(h, "bob.k2", func(a *approve.Answer) { a.By = "os:alice" })
 		}, names{checker.DecidedFirst}},

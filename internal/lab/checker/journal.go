@@ -19,6 +19,9 @@ func isRequest(rec executetest.Record) bool {
 
 // journal holds every record against the ledger's books.
 func (r *run) journal(recs []executetest.Record) {
+	// Several journals are one history.
+	recs = slices.Clone(recs)
+	slices.SortStableFunc(recs, func(a, b executetest.Record) int { return a.Time.Compare(b.Time) })
 	stray := map[gate.Key]*life{}
 	for _, rec := range recs {
 		key := gate.Key(rec.Key)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/execute"
+	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 )
 
@@ -54,6 +55,7 @@ func (r *run) people(body any) {
 			t.yes, t.late = append(t.yes, map[string]bool{}), append(t.late, map[string]bool{})
 		}
 		r.tickets[fmt.Sprintf("t%d", r.now.Seq)] = t
+		r.askedFor(b)
 	case approve.Answer:
 		if t := r.tickets[b.Ticket]; t != nil {
 			r.answer(t, b)
@@ -63,6 +65,15 @@ func (r *run) people(body any) {
 		if t != nil && (t.standing == openTicket || t.standing == approvedTicket && b.State == approve.Void && !t.started()) {
 			t.standing = endedTicket
 		}
+	}
+}
+
+// askedFor checks that people are asked because a decision wants them.
+func (r *run) askedFor(b approve.Ticket) {
+	r.hold(DecidedFirst)
+	d, ok := r.decisions[b.Decision]
+	if !ok || d.service != r.now.Service || d.body.Decision.Verdict != gate.Approval {
+		r.broke(DecidedFirst, b.Key, r.now.Seq, "ticket t%d rests on %q, which is no earlier decision for an approval", r.now.Seq, b.Decision)
 	}
 }
 
