@@ -88,6 +88,9 @@ type class struct {
 func classes() []class {
 	return []class{
 		{"kill", "kill -9 at each append and send boundary", killCases},
+		{"twice", "kill -9, and again while the next one clears up", twiceCases},
+		{"error", "each append fails, before or after it is on the disk", errorCases},
+		{"pause", "SIGSTOP at each boundary for longer than a permit lives", pauseCases},
 	}
 }
 

@@ -125,3 +125,35 @@ func (r *run) runInto(ctx context.Context, rig world.Rig) bool {
 	agent.Kill()
 	return false
 }
+
+// twiceCases kill an agent, and the next one while it clears up.
+func twiceCases(_ context.Context, _ *world.Slot, short bool) ([]Case, error) {
+	recoveries := []struct {
+		mode  executetest.Mode
+		first string
+		then  []string
+	}{
+		{executetest.ModeOK, "after claim#1", []string{"before void#1", "after void#1", "before claim#1", "after claim#1", "after started#1", "sent#1"}},
+		{executetest.ModeOK, "after started#1", []string{"before settled#1", "after settled#1", "after claim#1", "after started#1", "look#1"}},
+		{executetest.ModeDropReply, "look#1", []string{"before settled#1", "after settled#1", "sent#1"}},
+		{executetest.ModeDropReply, "sent#1", []string{"before gap#1", "after gap#1", "before settled#1", "after settled#1", "before outcome#1", "after outcome#1"}},
+		{executetest.ModeLateDropReply, "sent#1", []string{"before settled#1", "after settled#1", "before outcome#1"}},
+		{executetest.ModeDropReply, "after receipt#1", []string{"before settled#1", "after settled#1"}},
+	}
+	var cases []Case
+	for _, rec := range recoveries {
+		for _, then := range rec.then {
+			if short && (rec.first != "sent#1" || then != "after settled#1") {
+				continue
+			}
+			o := world.Options{Class: "auto", Mode: rec.mode}
+			cases = append(cases, Case{
+				Name: fmt.Sprintf("%s/kill at %s, then at %s", name(o), rec.first, then),
+				run: func(ctx context.Context, s *world.Slot) Result {
+					return killed(ctx, s, o, world.Rig{At: rec.first, Do: "kill"}, world.Rig{At: then, Do: "kill"})
+				},
+			})
+		}
+	}
+	return cases, nil
+}

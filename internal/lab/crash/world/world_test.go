@@ -51,7 +51,7 @@ func TestSource(t *testing.T) {
 				s.Mend(now.Add(-tc.mended))
 			}
 			m := client.Measure(t.Context(), []measure.Query{{
-				ID: measure.ID{Service: "checkout", Objective: "availability", Window: time.Second, At: now.Add(tc.at)},
+				ID:   measure.ID{Service: "checkout", Objective: "availability", Window: time.Second, At: now.Add(tc.at)},
 				Good: "sum(increase(shop_good_total[1s]))", Total: "sum(increase(shop_requests_total[1s]))",
 				SampleTime: "max(timestamp(shop_requests_total))",
 			}})[0]
