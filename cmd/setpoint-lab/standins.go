@@ -94,33 +94,38 @@ func pagerHandler(p *pager.Pager) http.Handler {
 // effectd is how an actuator is to be.
 type effectd struct {
 	listen, journal, secretFile, state, mode string
-	dedup                                    bool
-}
-
-// modes are the ways in which an actuator can treat requests.
-var modes = []executetest.Mode{
-	executetest.ModeOK, executetest.ModeNoOp, executetest.ModeFailed, executetest.ModeNotNow, executetest.Mode202,
-	executetest.Mode409, executetest.Mode500, executetest.ModeRedirect, executetest.ModeDropReply,
-	executetest.ModeDropRequest, executetest.ModeResetBody, executetest.ModeHang, executetest.ModeLie,
+	delay                                    time.Duration
+	dedup, control                           bool
 }
 
 func effectdCommand() *cobra.Command {
 	var e effectd
-	names := make([]string, len(modes))
-	for i, m := range modes {
-		names[i] = string(m)
+	var names []string
+	for _, m := range executetest.Modes() {
+		names = append(names, string(m))
 	}
 	cmd := &cobra.Command{
 		Use:   "effectd",
 		Short: "An actuator for webhook.post that journals every request, and can misbehave",
 		Long: `Take webhook.post on any path and answer GET ?key= with what became of it. Every
-request that tried to act is a line of the journal, synced before it is
-answered, so that a second effect under one key shows. The first line of
-standard output is its URL.
+request that tried to act is a line of the journal, synced before it is answered
+or applied, so that a second effect under one key shows. A key belongs to the
+first digest that it came with; with another one it is refused with 422. What is
+still to come of a request is in the journal too, and a start on that journal
+does it. The first line of standard output is its URL.
 
---mode is how requests are treated: ` + strings.Join(names, ", ") + `.`,
+--mode is how requests are treated: ` + strings.Join(names, ", ") + `.
+late and late-drop-reply apply after --delay, revert takes the effect back after it.
+
+With --control another process may change that while it runs:
+
+  PUT /control/mode       the body is a mode; ?delay=2s, ?next=3 for three requests
+  GET /control/mode       what is in force
+  GET /control/journal    the journal`,
 		Example: `  setpoint-lab effectd --listen 127.0.0.1:9901 --journal journal.jsonl --secret-file actuator.key
   setpoint-lab effectd --journal journal.jsonl --state '{"replicas": 3}' --mode drop-reply
+  setpoint-lab effectd --listen 127.0.0.1:9901 --journal journal.jsonl --control
+  curl -X PUT -d late 'http://127.0.0.1:9901/control/mode?delay=30s&next=1'
   # setpoint.yaml: executors: {webhook: {allow: ["http://127.0.0.1:9901/"]}}`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return e.run(cmd) },
@@ -130,6 +135,8 @@ standard output is its URL.
 	cmd.Flags().StringVar(&e.secretFile, "secret-file", "", "refuse requests that are not signed with this secret")
 	cmd.Flags().StringVar(&e.state, "state", "{}", "the target's state at the start, a JSON object")
 	cmd.Flags().StringVar(&e.mode, "mode", string(executetest.ModeOK), "how requests are treated")
+	cmd.Flags().DurationVar(&e.delay, "delay", 0, "of the modes late, late-drop-reply and revert")
+	cmd.Flags().BoolVar(&e.control, "control", false, "let other processes change the mode below /control/")
 	cmd.Flags().BoolVar(&e.dedup, "dedup", false, "answer 409 to a key that was seen, and do nothing again")
 	return cmd
 }
@@ -142,9 +149,9 @@ func (e effectd) run(cmd *cobra.Command) (err error) {
 	if err := json.Unmarshal([]byte(e.state), &o.State); err != nil {
 		return usageError(cmd, "--state: want a JSON object such as {\"replicas\": 3}: %v", err)
 	}
-	mode := executetest.Mode(e.mode)
-	if !known(mode) {
-		return usageError(cmd, "--mode: unknown word %q", e.mode)
+	t := executetest.Treatment{Mode: executetest.Mode(e.mode), Delay: e.delay}
+	if err := t.Check(); err != nil {
+		return usageError(cmd, "--mode: %v", err)
 	}
 	if e.secretFile != "" {
 		data, err := os.ReadFile(e.secretFile)
@@ -161,15 +168,25 @@ func (e effectd) run(cmd *cobra.Command) (err error) {
 		return fmt.Errorf("--journal: %w", err)
 	}
 	defer func() { err = errors.Join(err, actuator.Close()) }()
-	actuator.SetMode(mode)
-	return serve(cmd, e.listen, actuator)
+	actuator.Treat(t)
+	return serve(cmd, e.listen, controlled(actuator, actuator.Control(), e.control))
 }
 
-func known(m executetest.Mode) bool {
-	for _, k := range modes {
-		if m == k {
-			return true
-		}
+// controlled puts control in front of a stand-in. Without it, what is below
+// /control/ says how to have it, so that a harness does not take another
+// answer for one.
+func controlled(h, control http.Handler, on bool) http.Handler {
+	if !on {
+		control = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "nothing is controlled from outside unless it is started with --control", http.StatusNotFound)
+		})
 	}
-	return false
+	// No mux: it would redirect paths that it wants cleaner.
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/control/") {
+			control.ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
