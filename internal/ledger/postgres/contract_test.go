@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"flag"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -57,16 +58,31 @@ func raw(t testing.TB, dsn, query string) {
 	check(t, err)
 }
 
-// TestContract gives each ledger a schema of one database, which is made faster
-// than a database.
-func TestContract(t *testing.T) {
+// ledgers makes empty ledgers, each in a schema of one database, which is made
+// faster than a database.
+func ledgers(t testing.TB) func(t testing.TB) (dsn string) {
+	t.Helper()
 	dsn := database(t)
 	var n atomic.Int64
-	ledgertest.Run(t, func(t *testing.T) func() ledger.Store {
+	return func(t testing.TB) string {
+		t.Helper()
 		schema := fmt.Sprint("l", n.Add(1))
 		raw(t, dsn, "CREATE SCHEMA "+schema)
 		dsn := dsn + "&search_path=" + schema
 		check(t, postgres.Init(t.Context(), dsn, "os:test"))
+		return dsn
+	}
+}
+
+func TestContract(t *testing.T) {
+	fresh := ledgers(t)
+	// Each check is a new ledger with some dozens of commits on a real disk.
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		check(t, checks.Value.Set("10"))
+		defer func() { check(t, checks.Value.Set(checks.DefValue)) }()
+	}
+	ledgertest.Run(t, func(t *testing.T) func() ledger.Store {
+		dsn := fresh(t)
 		return func() ledger.Store {
 			s, err := postgres.Open(t.Context(), dsn)
 			check(t, err)

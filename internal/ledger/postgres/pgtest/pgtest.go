@@ -200,7 +200,7 @@ func (s *Server) start(bin string) error {
 	}
 	cmd := exec.Command("/bin/sh", "-c", keeper, "pgtest", filepath.Join(bin, "postgres"), "-D", s.data(), //nolint:noctx // stop ends it
 		"-c", "listen_addresses=127.0.0.1", "-c", "port="+strconv.Itoa(port), "-c", "unix_socket_directories="+s.dir,
-		"-c", "fsync=on", "-c", "max_connections=200", "-c", "shared_buffers=16MB", "-c", "log_min_messages=warning")
+		"-c", "max_connections=200", "-c", "shared_buffers=16MB", "-c", "log_min_messages=warning")
 	cmd.Dir, cmd.SysProcAttr, cmd.ExtraFiles = s.dir, attributes(), []*os.File{read}
 	cmd.Env = append(environment(), "HOME="+s.dir)
 	err = errors.Join(cmd.Start(), read.Close())
