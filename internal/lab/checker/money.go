@@ -97,13 +97,7 @@ func (r *run) affords(c ledger.Claim, b Budget, service, action string) {
 
 // spent adds up what counts now.
 func (r *run) spent(b Budget, service, action string) float64 {
-	now, since, sum := r.now.Time, time.Time{}, 0.0
-	for _, x := range r.resets {
-		mine := x.service == service && (x.action == action || x.action == "")
-		if mine && (x.until.IsZero() || now.Before(x.until)) && x.at.After(since) {
-			since = x.at
-		}
-	}
+	now, since, sum := r.now.Time, r.freshStart(service, action), 0.0
 	for _, l := range r.order {
 		mine := service == "" || l.service == service && l.claim.Action.Name == action
 		aged := !now.Before(l.claimedAt.Add(b.Period - r.o.Skew))
@@ -112,6 +106,17 @@ func (r *run) spent(b Budget, service, action string) float64 {
 		}
 	}
 	return sum
+}
+
+// freshStart is the last reset of a balance that is in force; zero without.
+func (r *run) freshStart(service, action string) (since time.Time) {
+	for _, x := range r.resets {
+		mine := x.service == service && (x.action == action || x.action == "")
+		if mine && (x.until.IsZero() || r.now.Time.Before(x.until)) && x.at.After(since) {
+			since = x.at
+		}
+	}
+	return since
 }
 
 // refunded checks that the recorded cost is not below the measured one.

@@ -79,19 +79,13 @@ func (r *run) askedFor(b approve.Ticket) {
 
 func (t *ticket) started() bool { return t.usedBy != nil && !t.usedBy.startedAt.IsZero() }
 
-// answer counts what one principal said. The first answer is final, but for a
-// deny, which anybody who was asked may give until the start.
+// answer counts what one principal said.
 func (r *run) answer(t *ticket, a approve.Answer) {
-	approved, spoke := t.said[a.By]
-	if len(a.Satisfies) == 0 || spoke && (!approved || a.Approve) {
-		return
-	}
 	switch {
+	case !t.hears(a):
+		return
 	case t.standing == openTicket && !a.At.Before(t.body.Expires):
 		mark(t.late, a)
-		return
-	case t.standing == openTicket, t.standing == approvedTicket && !a.Approve && !t.started():
-	default:
 		return
 	}
 	t.said[a.By] = a.Approve
@@ -105,6 +99,16 @@ func (r *run) answer(t *ticket, a approve.Answer) {
 	if t.enough(t.yes) {
 		t.standing, t.answered = approvedTicket, a.At
 	}
+}
+
+// hears: the first answer of a person is final, but for a deny, which anybody
+// who was asked may give until the start.
+func (t *ticket) hears(a approve.Answer) bool {
+	approved, spoke := t.said[a.By]
+	if len(a.Satisfies) == 0 || spoke && (!approved || a.Approve) {
+		return false
+	}
+	return t.standing == openTicket || t.standing == approvedTicket && !a.Approve && !t.started()
 }
 
 func mark(yes []map[string]bool, a approve.Answer) {
