@@ -91,6 +91,7 @@ func classes() []class {
 		{"twice", "kill -9, and again while the next one clears up", twiceCases},
 		{"error", "each append fails, before or after it is on the disk", errorCases},
 		{"pause", "SIGSTOP at each boundary for longer than a permit lives", pauseCases},
+		{"clock", "the clock is set wrong while it runs, at a boundary, across a restart", clockCases},
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 
 // limits are what the site's documents and configuration say; the checker
 // knows nothing of them otherwise.
-func limits(acks []ledger.Position) checker.Options {
+func limits(acks []ledger.Position, skew time.Duration) checker.Options {
 	return checker.Options{
-		Slack: 100 * time.Millisecond, Skew: 50 * time.Millisecond, MinSpacing: time.Second, Sweep: world.Sweep,
+		Slack: 100 * time.Millisecond, Skew: 50*time.Millisecond + skew, MinSpacing: time.Second, Sweep: world.Sweep,
 		EffectsPerHour: 50, EffectsPerServicePerHour: 50,
 		Budget: checker.Budget{Period: time.Hour, Capacity: 1000}, Global: checker.Budget{Period: time.Hour, Capacity: 1000},
 		Acknowledged: acks,
@@ -27,6 +27,8 @@ func limits(acks []ledger.Position) checker.Options {
 type run struct {
 	*world.World
 	result Result
+	// skew is how far the clocks of host and actuator were set apart.
+	skew time.Duration
 }
 
 func begin(w *world.World) *run { return &run{World: w, result: Result{world: w}} }
@@ -67,7 +69,7 @@ func (r *run) judge(ctx context.Context, torn int) Result {
 	if err != nil {
 		r.result.Report = checker.Corrupt(err)
 	} else {
-		r.result.Report = checker.Check(exported, journal, limits(acks))
+		r.result.Report = checker.Check(exported, journal, limits(acks, r.skew))
 	}
 	r.count()
 	return r.result
