@@ -11,8 +11,9 @@
 // stops the agent does not reach it, and so that at the deadline the whole
 // group is killed. A process that left the group (setsid) cannot be found and
 // lives on. So does whatever the program left behind when it ended by itself:
-// a restart often is a program that stays. Its output then goes nowhere, and
-// such a program should redirect it.
+// a restart often is a program that stays. Its output is closed a second later,
+// as it is when the agent dies, and what writes to a closed output is ended by
+// SIGPIPE: what is to stay must redirect its output.
 package command
 
 import (

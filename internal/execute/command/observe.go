@@ -43,14 +43,10 @@ func (e *Executor) observe(ctx context.Context, a spec.Action, key gate.Key) (ex
 	var complaints output
 	r.cmd.Stdout, r.cmd.Stderr = &r.out, &complaints
 	end := r.run(ctx)
-	switch {
-	case end.unstarted != nil:
-		return execute.Observation{}, end.unstarted
-	case !end.clean && end.exited && end.code == 0:
-		return execute.Observation{}, errors.New("exit 0, but something that it started holds its output open")
-	case !end.clean:
-		return execute.Observation{}, fmt.Errorf("%s: %s", end.why, complaints.String()+" "+end.output)
-	case !r.out.whole():
+	if err := unanswered(end, complaints.String()); err != nil {
+		return execute.Observation{}, err
+	}
+	if !r.out.whole() {
 		return execute.Observation{}, fmt.Errorf("it prints more than %d bytes", execute.MaxAnswer)
 	}
 	o := execute.ParseStatus([]byte(end.output))
@@ -58,4 +54,17 @@ func (e *Executor) observe(ctx context.Context, a spec.Action, key gate.Key) (ex
 		o.State = propose.Live{}
 	}
 	return o, nil
+}
+
+// unanswered says why what was printed is no answer; nil if it may be one.
+func unanswered(end ending, complaints string) error {
+	switch {
+	case end.clean:
+		return nil
+	case end.unstarted != nil:
+		return end.unstarted
+	case end.exited && end.code == 0:
+		return errors.New("exit 0, but something that it started holds its output open")
+	}
+	return fmt.Errorf("%s: %s", end.why, complaints+" "+end.output)
 }
