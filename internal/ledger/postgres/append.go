@@ -71,7 +71,7 @@ func (s *Store) Append(ctx context.Context, after ledger.Position, plan ledger.P
 		case !errors.As(err, &more):
 			return nil, err
 		case try == retries:
-			return nil, s.fault(ctx, fmt.Sprintf("append, tried %d times", retries+1), more.error)
+			return nil, fmt.Errorf("%w; tried %d times", more.error, retries+1)
 		default:
 			try++
 			wait(ctx, pause.NextBackOff())

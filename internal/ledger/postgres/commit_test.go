@@ -28,6 +28,7 @@ func waiting(t testing.TB, conn *pgx.Conn) error {
 // TestLostAnswer cuts the connection at a commit: what the store says is what
 // is in the ledger.
 func TestLostAnswer(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		reason string
 		// written is whether the server got the commit.
@@ -57,6 +58,7 @@ func TestLostAnswer(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dsn := newLedger(t)
 			p, through := newProxy(t, dsn)
 			s := openLedger(t, through)
@@ -99,24 +101,35 @@ func TestLostAnswer(t *testing.T) {
 // TestAnotherWroteTheSame: the same entry by another transaction is not taken
 // for the lost one.
 func TestAnotherWroteTheSame(t *testing.T) {
+	t.Parallel()
 	dsn := newLedger(t)
 	p, through := newProxy(t, dsn)
 	s := openLedger(t, through)
+	other, look := connected(t, dsn), connected(t, dsn)
 	var last ledger.Position
 	var at time.Time
 	p.next(func(l link, _ func()) {
-		// The other transaction writes what the lost one did.
-		conn, err := pgx.Connect(t.Context(), dsn)
-		check(t, err)
-		defer func() { check(t, conn.Close(t.Context())) }()
+		defer l.cut()
+		// The other waits for the head before the store does, and writes what the
+		// lost one did.
 		var pid uint32
-		check(t, conn.QueryRow(t.Context(), `SELECT pid FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()`).Scan(&pid))
+		check(t, other.QueryRow(t.Context(), `SELECT pid FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()`).Scan(&pid))
+		killed := make(chan error)
+		go func() {
+			err := patiently(func() error { return waiting(t, look) })
+			if err == nil {
+				_, err = look.Exec(t.Context(), `SELECT pg_terminate_backend($1, 5000)`, pid)
+			}
+			killed <- err
+		}()
+		_, err := other.Exec(t.Context(), `BEGIN; SELECT FROM ledger_head FOR UPDATE`)
+		check(t, err)
+		check(t, <-killed)
 		e, err := ledger.Link(last, at, ledgertest.Gap("same"))
 		check(t, err)
-		_, err = conn.Exec(t.Context(), `SELECT pg_terminate_backend($1, 5000)`, pid)
+		insertRaw(t, other, e)
+		_, err = other.Exec(t.Context(), `COMMIT`)
 		check(t, err)
-		insertRaw(t, conn, e)
-		l.cut()
 	})
 	first, err := s.Read(t.Context(), 0, 1)
 	check(t, err)
@@ -124,10 +137,7 @@ func TestAnotherWroteTheSame(t *testing.T) {
 	// A clock that does not move: the newest entry's time is ahead of it.
 	e, err := ledger.Link(last, at, ledgertest.Gap("ahead"))
 	check(t, err)
-	conn, err := pgx.Connect(t.Context(), dsn)
-	check(t, err)
-	insertRaw(t, conn, e)
-	check(t, conn.Close(t.Context()))
+	insertRaw(t, other, e)
 	last = e.Position()
 	if _, err := s.Append(t.Context(), e.Position(), ledgertest.Drafts(ledgertest.Gap("same"))); !errors.Is(err, postgres.ErrUnknown) {
 		t.Errorf("got %v, want %v", err, postgres.ErrUnknown)
@@ -136,6 +146,15 @@ func TestAnotherWroteTheSame(t *testing.T) {
 	if es := grow(t, s, 1); !es[len(es)-1].Time.Equal(at) {
 		t.Errorf("after an entry of %s came one of %s", at, es[len(es)-1].Time)
 	}
+}
+
+// connected is a connection of a stranger.
+func connected(t testing.TB, dsn string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	check(t, err)
+	t.Cleanup(func() { check(t, conn.Close(context.Background())) })
+	return conn
 }
 
 func insertRaw(t testing.TB, conn *pgx.Conn, e ledger.Entry) {
@@ -150,6 +169,7 @@ func insertRaw(t testing.TB, conn *pgx.Conn, e ledger.Entry) {
 // TestHungUpCallers: callers that hang up at any moment of an append leave a
 // ledger that the next one can write, and know whether theirs was written.
 func TestHungUpCallers(t *testing.T) {
+	t.Parallel()
 	s := openLedger(t, newLedger(t))
 	written := 0
 	for i := range 150 {

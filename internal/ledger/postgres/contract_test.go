@@ -75,6 +75,7 @@ func ledgers(t testing.TB) func(t testing.TB) (dsn string) {
 }
 
 func TestContract(t *testing.T) {
+	t.Parallel()
 	fresh := ledgers(t)
 	// Each check is a new ledger with some dozens of commits on a real disk.
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {

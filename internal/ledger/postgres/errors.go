@@ -25,6 +25,7 @@ const (
 	codeSerialization = "40001"
 	codeDeadlock      = "40P01"
 	codeIdle          = "25P03"
+	codeNoTable       = "42P01"
 )
 
 func code(err error) string {
@@ -58,14 +59,14 @@ func explain(name, what string, err error) error {
 	if errors.Is(err, puddle.ErrClosedPool) {
 		err = os.ErrClosed
 	}
-	words := meaning(err)
+	words := meanings()[code(err)]
 	if words == "" && unreached {
 		words = "the server cannot be reached; check that it runs and that the DSN names it"
 	}
 	if words != "" {
 		words += ": "
 	}
-	if code(err) == "42P01" {
+	if code(err) == codeNoTable {
 		err = fmt.Errorf("%w: %w", ledger.ErrMissing, err)
 	}
 	// Some of pgx's errors have a line for each address.
@@ -73,37 +74,29 @@ func explain(name, what string, err error) error {
 	return &fault{text: fmt.Sprintf("ledger %s: %s: %s%s", name, what, words, cause), err: err}
 }
 
-// meaning says what to do about a failure, "" when the error says it.
-func meaning(err error) string {
-	switch c := code(err); {
-	case c == "28P01" || c == "28000":
-		return "the server refuses the user or the password of the DSN"
-	case c == "3D000":
-		return "the database does not exist; create it first"
-	case c == "42501":
-		return "the user of the DSN lacks a permission; let it own the database"
-	case c == "42704":
-		return "a setting is unknown to the server; PostgreSQL 14 or newer is needed, and no pooler before it"
-	case c == "42P01":
-		return "its tables are gone; restore them, or run `setpoint ledger init`"
-	case c == "53100":
-		return "the disk of the server is full; free space on it"
-	case c == "53300":
-		return "the server has no free connection; raise max_connections"
-	case c == "25006":
-		return "the server takes no writes; name the primary in the DSN"
-	case c == "22021":
-		return "a name is no UTF-8 text"
-	case c == "57014":
-		return "the server took too long"
-	case strings.HasPrefix(c, "57P"):
-		return "the server is stopping or starting"
-	case c == "58030" || strings.HasPrefix(c, "XX"):
-		return "the server's disk or data is damaged; see its log"
-	case contended(c):
-		return "another replica holds the ledger"
+// meanings are what to do about the failures that a person can mend.
+func meanings() map[string]string {
+	const (
+		stopping = "the server is stopping or starting"
+		damaged  = "the server's disk or data is damaged; see its log"
+		held     = "another replica holds the ledger"
+	)
+	return map[string]string{
+		"28P01":     "the server refuses the user or the password of the DSN",
+		"28000":     "the server refuses the user or the password of the DSN",
+		"3D000":     "the database does not exist; create it first",
+		"42501":     "the user of the DSN lacks a permission; let it own the database",
+		"42704":     "a setting is unknown to the server; PostgreSQL 14 or newer is needed, and no pooler before it",
+		codeNoTable: "its tables are gone; restore them, or run `setpoint ledger init`",
+		"53100":     "the disk of the server is full; free space on it",
+		"53300":     "the server has no free connection; raise max_connections",
+		"25006":     "the server takes no writes; name the primary in the DSN",
+		"22021":     "a name is no UTF-8 text",
+		"57014":     "the server took too long",
+		"57P01":     stopping, "57P02": stopping, "57P03": stopping,
+		"58030": damaged, "XX000": damaged, "XX001": damaged, "XX002": damaged,
+		codeLockTimeout: held, codeSerialization: held, codeDeadlock: held, codeIdle: held,
 	}
-	return ""
 }
 
 // contended reports a failure that another session of the ledger caused, or

@@ -46,6 +46,7 @@ func tamper(t testing.TB, dsn, query string) {
 }
 
 func TestInit(t *testing.T) {
+	t.Parallel()
 	dsn := database(t)
 	errs := make([]error, 4)
 	var wg sync.WaitGroup
@@ -79,6 +80,7 @@ func TestInit(t *testing.T) {
 }
 
 func TestInitRefuses(t *testing.T) {
+	t.Parallel()
 	s := pgtest.Start(t)
 	dsn := database(t)
 	raw(t, dsn, "CREATE TABLE blobs (x int)")
@@ -97,6 +99,7 @@ func TestInitRefuses(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
 	const drop = "DROP TABLE ledger_head, entry_blobs, blobs, entries, ledger_schema"
 	tests := map[string]struct {
 		reason string
@@ -122,6 +125,7 @@ func TestOpenRefuses(t *testing.T) {
 	fresh := ledgers(t)
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dsn := fresh(t)
 			if tt.spoil == nil {
 				withCheckpoint(t, dsn, 3)
@@ -175,6 +179,7 @@ func withCheckpoint(t testing.TB, dsn string, at int) (blob []byte) {
 // TestOpenFromCheckpoint: what is before a checkpoint is not gone over at open,
 // but by Verify.
 func TestOpenFromCheckpoint(t *testing.T) {
+	t.Parallel()
 	dsn := newLedger(t)
 	withCheckpoint(t, dsn, 4)
 	s := openLedger(t, dsn)
@@ -191,6 +196,7 @@ func TestOpenFromCheckpoint(t *testing.T) {
 // TestCannotConnect also makes sure that no error has the password in it, in no
 // form of a DSN.
 func TestCannotConnect(t *testing.T) {
+	t.Parallel()
 	const canary = "c4n4ry"
 	s := pgtest.Start(t)
 	raw(t, s.DSN("postgres"), "CREATE ROLE "+pgtest.GuardedRole+" LOGIN PASSWORD 'right'")
@@ -217,6 +223,7 @@ func TestCannotConnect(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			_, openErr := postgres.Open(t.Context(), tt.dsn)
 			_, readErr := postgres.OpenReader(t.Context(), tt.dsn)
 			for _, err := range []error{openErr, readErr, postgres.Init(t.Context(), tt.dsn, "os:test")} {
@@ -243,11 +250,9 @@ func secret(t *testing.T, text string, err error) {
 	if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), text) {
 		t.Errorf("%T gives the password away: %v", err, err)
 	}
-	switch e := err.(type) {
-	case interface{ Unwrap() error }:
-		secret(t, text, e.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, err := range e.Unwrap() {
+	secret(t, text, errors.Unwrap(err))
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range many.Unwrap() {
 			secret(t, text, err)
 		}
 	}
@@ -298,14 +303,15 @@ func TestDurable(t *testing.T) {
 // eventually waits for something that another process does.
 func eventually(t testing.TB, what func() error) {
 	t.Helper()
+	check(t, patiently(what))
+}
+
+func patiently(what func() error) error {
 	deadline := time.Now().Add(20 * time.Second)
 	for {
 		err := what()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
+		if err == nil || time.Now().After(deadline) {
+			return err
 		}
 		<-time.After(5 * time.Millisecond)
 	}

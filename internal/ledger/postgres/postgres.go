@@ -131,7 +131,7 @@ func (s *Store) release() {
 	if s.here != nil {
 		s.here.leave()
 	}
-	s.Reader.pool.Close()
+	s.pool.Close()
 }
 
 // durable makes sure, on every connection that writes, of what a claim rests

@@ -66,10 +66,7 @@ func (p *presence) stay(ctx context.Context, cfg *pgx.ConnConfig, conn *pgx.Conn
 	for {
 		for conn != nil {
 			if _, err := conn.WaitForNotification(ctx); err != nil {
-				// Not before the server has let go of the lock, where it can be
-				// asked: who opens next must not take us for another writer.
-				_ = hangUp(conn)
-				<-conn.PgConn().CleanupDone()
+				part(conn)
 				break
 			}
 			p.hint()
@@ -80,6 +77,18 @@ func (p *presence) stay(ctx context.Context, cfg *pgx.ConnConfig, conn *pgx.Conn
 		// Whatever was appended meanwhile was not heard.
 		p.hint()
 	}
+}
+
+// part lets go of the lock and closes the connection. The server does the former
+// by itself, but some time after the latter; who opens next must not take us
+// for another writer.
+func part(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), connectsIn)
+	defer cancel()
+	if !conn.IsClosed() {
+		_, _ = conn.Exec(ctx, `SELECT pg_advisory_unlock_all()`)
+	}
+	_ = conn.Close(ctx)
 }
 
 // hint does not wait: one that was not taken yet says the same.
