@@ -158,6 +158,17 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// An answer is not lost because the client still sends: a socket that is closed
+// with unread bytes would be reset.
+func TestAnswerWhileTheClientSends(t *testing.T) {
+	p := proxy(t, "127.0.0.1:1", faultproxy.Options{})
+	set(t, p, "status")
+	got := ask(p.Addr(), 5e9, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", strings.Repeat("x", 1<<20))
+	if !strings.HasPrefix(got.Bytes, "HTTP/1.1 503 ") || got.End != "end" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // What is not HTTP, or ends inside, is cut on the side that still stands.
 func TestNotHTTP(t *testing.T) {
 	cases := map[string]struct {

@@ -165,6 +165,18 @@ func ask(address string, patience time.Duration, pieces ...string) sight {
 	return sight{string(got), ending(err)}
 }
 
+// dial gives a connection that does not hang a test.
+func dial(t *testing.T, p *faultproxy.Proxy) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
 // waits records delays and lets them be over at once.
 type waits struct {
 	mu  sync.Mutex
@@ -291,11 +303,7 @@ func TestMatchInTwoReads(t *testing.T) {
 	up := newAnswerer(t)
 	p := proxy(t, up.Addr().String(), faultproxy.Options{})
 	set(t, p, "cut-request,match=lo wo,fin")
-	conn, err := net.Dial("tcp", p.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := dial(t, p)
 	_, _ = io.WriteString(conn, "hello")
 	soon(t, "the first piece", func() bool { return p.Log()[0].ToUpstream == 5 })
 	_, _ = io.WriteString(conn, " world\n")
@@ -314,11 +322,7 @@ func TestReplyToOneRequestIsLost(t *testing.T) {
 	up := newAnswerer(t)
 	p := proxy(t, up.Addr().String(), faultproxy.Options{})
 	set(t, p, "cut-reply,match=commit")
-	conn, err := net.Dial("tcp", p.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := dial(t, p)
 	_, _ = io.WriteString(conn, "insert\n")
 	first := make([]byte, len(reply))
 	if _, err := io.ReadFull(conn, first); err != nil || string(first) != reply {
@@ -330,6 +334,23 @@ func TestReplyToOneRequestIsLost(t *testing.T) {
 	}
 	soon(t, "the upstream's end", func() bool { return len(up.saw()) == 1 })
 	if diff := cmp.Diff([]sight{{"insert\ncommit\n", "reset"}}, up.saw()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// The delay is before the reply's first byte, not before each piece of it.
+func TestDelayOnce(t *testing.T) {
+	up, w := newAnswerer(t), &waits{}
+	p := proxy(t, up.Addr().String(), faultproxy.Options{Wait: w.wait})
+	set(t, p, "delay-reply,delay=1h")
+	conn := dial(t, p)
+	for range 3 {
+		_, _ = io.WriteString(conn, question)
+		if _, err := io.ReadFull(conn, make([]byte, len(reply))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]time.Duration{time.Hour}, w.all); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -364,11 +385,7 @@ func TestNextThenAsBefore(t *testing.T) {
 func TestRefuseAndBack(t *testing.T) {
 	up := newAnswerer(t)
 	p := proxy(t, up.Addr().String(), faultproxy.Options{})
-	conn, err := net.Dial("tcp", p.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := dial(t, p)
 	soon(t, "the connection", func() bool { return len(p.Log()) == 1 })
 	for range 3 {
 		set(t, p, "refuse")
@@ -394,11 +411,7 @@ func TestRefuseAndBack(t *testing.T) {
 func TestHoldAndCut(t *testing.T) {
 	up := newAnswerer(t)
 	p := proxy(t, up.Addr().String(), faultproxy.Options{})
-	conn, err := net.Dial("tcp", p.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := dial(t, p)
 	soon(t, "the connection", func() bool { return len(p.Log()) == 1 && p.Log()[0].Upstreams == 1 })
 	p.Hold(true)
 	p.Hold(true)
@@ -428,10 +441,7 @@ func TestHoldAndCut(t *testing.T) {
 func TestResetPasses(t *testing.T) {
 	up := newAnswerer(t)
 	p := proxy(t, up.Addr().String(), faultproxy.Options{})
-	conn, err := net.Dial("tcp", p.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := dial(t, p)
 	_, _ = io.WriteString(conn, "hel")
 	soon(t, "the bytes", func() bool { return len(p.Log()) == 1 && p.Log()[0].ToUpstream == 3 })
 	_ = conn.(*net.TCPConn).SetLinger(0)
@@ -479,15 +489,15 @@ func TestCloseEndsEverything(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
-	for _, c := range conns {
-		_ = c.Close()
-	}
-	soon(t, "the end of all goroutines", func() bool { return runtime.NumGoroutine() <= before })
 	for _, e := range p.Log() {
 		if e.End == "" || e.Ended.IsZero() {
 			t.Errorf("still open: %+v", e)
 		}
 	}
+	for _, c := range conns {
+		_ = c.Close()
+	}
+	soon(t, "the end of all goroutines", func() bool { return runtime.NumGoroutine() <= before })
 	if got := ask(p.Addr(), time.Second); got.End != "refused" {
 		t.Errorf("after Close: %+v", got)
 	}
