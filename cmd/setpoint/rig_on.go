@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -45,6 +46,9 @@ type rig struct {
 	// that returns an error). Empty only counts.
 	At string `json:"at"`
 	Do string `json:"do"`
+	// OneThread makes all appends by one thread, so that a tracer that counts
+	// the system calls of each thread finds the same place again.
+	OneThread bool `json:"oneThread"`
 
 	mu   sync.Mutex
 	seen map[string]int
@@ -92,7 +96,12 @@ func rigged(o reconcile.Options) reconcile.Options {
 		return o
 	}
 	if o.Store != nil {
-		o.Store = &rigStore{Store: o.Store, rig: r}
+		s := &rigStore{Store: o.Store, rig: r}
+		if r.OneThread {
+			s.work = make(chan func())
+			go s.thread()
+		}
+		o.Store = s
 	}
 	executors := make(map[string]execute.Executor, len(o.Executors))
 	for name, ex := range o.Executors {
@@ -153,11 +162,34 @@ func line(file string, v any) {
 type rigStore struct {
 	ledger.Store
 	rig *rig
+	// work is done by one thread; nil: by whoever appends.
+	work chan func()
 }
 
-// Append has a point when its drafts are known and another when they are on
+func (s *rigStore) thread() {
+	runtime.LockOSThread()
+	for f := range s.work {
+		f()
+	}
+}
+
+// Append is made by the one thread, where there is one.
+func (s *rigStore) Append(ctx context.Context, after ledger.Position, plan ledger.Plan) (entries []ledger.Entry, err error) {
+	if s.work == nil {
+		return s.append(ctx, after, plan)
+	}
+	done := make(chan struct{})
+	s.work <- func() {
+		defer close(done)
+		entries, err = s.append(ctx, after, plan)
+	}
+	<-done
+	return entries, err
+}
+
+// append has a point when its drafts are known and another when they are on
 // the disk.
-func (s *rigStore) Append(ctx context.Context, after ledger.Position, plan ledger.Plan) ([]ledger.Entry, error) {
+func (s *rigStore) append(ctx context.Context, after ledger.Position, plan ledger.Plan) ([]ledger.Entry, error) {
 	var kinds string
 	var drafted int
 	entries, err := s.Store.Append(ctx, after, func(since []ledger.Entry) ([]ledger.Draft, error) {

@@ -89,6 +89,7 @@ func classes() []class {
 	return []class{
 		{"kill", "kill -9 at each append and send boundary", killCases},
 		{"twice", "kill -9, and again while the next one clears up", twiceCases},
+		{"syscall", "kill -9 before each system call on the ledger's files", syscallCases},
 		{"error", "each append fails, before or after it is on the disk", errorCases},
 		{"pause", "SIGSTOP at each boundary for longer than a permit lives", pauseCases},
 		{"clock", "the clock is set wrong while it runs, at a boundary, across a restart", clockCases},

@@ -21,6 +21,9 @@ type Rig struct {
 	Clock  string `json:"clock,omitempty"`
 	At     string `json:"at,omitempty"`
 	Do     string `json:"do,omitempty"`
+	// OneThread makes all appends by one thread, whose system calls can then be
+	// counted.
+	OneThread bool `json:"oneThread,omitempty"`
 }
 
 // Agent is one process of the built agent.
@@ -92,8 +95,12 @@ func (a *Agent) ExitCode() int {
 // PID is the process's id.
 func (a *Agent) PID() int { return a.cmd.Process.Pid }
 
-// Signal sends a signal.
-func (a *Agent) Signal(s syscall.Signal) { _ = a.cmd.Process.Signal(s) } // It may be gone.
+// Signal sends a signal to the process, and to what it was wrapped in.
+func (a *Agent) Signal(s syscall.Signal) {
+	if !a.Ended() {
+		_ = syscall.Kill(-a.cmd.Process.Pid, s) // It may be gone just now.
+	}
+}
 
 // Kill ends the process, and whatever it started, as a power cut of the process
 // would.
@@ -102,6 +109,13 @@ func (a *Agent) Kill() {
 		_ = syscall.Kill(-a.cmd.Process.Pid, syscall.SIGKILL)
 	}
 	<-a.gone
+	// What it was wrapped in may be gone before the process itself, which still
+	// holds its locks.
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if errors.Is(syscall.Kill(-a.cmd.Process.Pid, 0), syscall.ESRCH) {
+			return
+		}
+	}
 }
 
 // Stop ends the process gently, and kills one that does not end in time.
@@ -129,12 +143,13 @@ func (a *Agent) Stopped() bool {
 	return ok && len(rest) > 0 && rest[0] == 'T'
 }
 
-// Command runs one command of the command line to its end, and returns what it
-// printed and its exit code.
-func Command(ctx context.Context, bin, dir string, args ...string) (out string, code int, err error) {
+// Command runs one program to its end in a folder, and returns what it printed
+// and its exit code.
+func Command(ctx context.Context, dir string, argv ...string) (out string, code int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, bin, args...)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.WaitDelay = time.Second
 	cmd.Dir, cmd.Env = dir, environment()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

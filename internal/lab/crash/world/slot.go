@@ -124,7 +124,7 @@ func (s *Slot) seed(ctx context.Context, class string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if out, code, err := Command(ctx, s.bin, dir, "ledger", "init"); err != nil || code != 0 {
+	if out, code, err := w.Command(ctx, "ledger", "init"); err != nil || code != 0 {
 		return "", fmt.Errorf("setpoint ledger init: %w: %s", errors.Join(err, errExit(code)), out)
 	}
 	agent, err := Start(s.bin, dir, Rig{})

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,6 +41,10 @@ type World struct {
 	Source   *Source
 	Actuator *executetest.Actuator
 	Pager    *pager.Pager
+
+	// Enter stands before every command line, of agents too: how to get into
+	// the site's mount namespace, where it has one of its own.
+	Enter []string
 
 	bin    string
 	o      Options
@@ -110,12 +115,12 @@ func (w *World) coming() bool {
 // Start runs the agent with its points and acknowledged entries written down.
 func (w *World) Start(rig Rig, wrap ...string) (*Agent, error) {
 	rig.Points, rig.Acks, rig.Clock = w.Path(PointsFile), w.Path(AcksFile), w.Path(ClockFile)
-	return Start(w.bin, w.Dir, rig, wrap...)
+	return Start(w.bin, w.Dir, rig, slices.Concat(w.Enter, wrap)...)
 }
 
 // Command runs one command of the agent's command line in the site.
 func (w *World) Command(ctx context.Context, args ...string) (out string, code int, err error) {
-	return Command(ctx, w.bin, w.Dir, args...)
+	return Command(ctx, w.Dir, slices.Concat(w.Enter, []string{w.bin}, args)...)
 }
 
 // Until waits for something to become true while the agent lives.
