@@ -41,6 +41,11 @@ func (a *app) site() (site, error) {
 		return site{}, err
 	}
 	cfg.SetDirectory(filepath.Dir(file))
+	for i, program := range cfg.Executors.Command.Allow {
+		if cfg.Executors.Command.Allow[i], err = filepath.Abs(program); err != nil {
+			return site{}, fmt.Errorf("executors.command.allow: %w", err)
+		}
+	}
 	doc, _ := spec.OneDocument(spec.File{Name: file, Data: data}) // Parsed without a fault just now.
 	return site{file: file, cfg: cfg, positions: doc.Positions()}, nil
 }
@@ -104,10 +109,33 @@ func (s site) documents() (spec.Set, error) {
 	if err != nil {
 		return spec.Set{}, err
 	}
+	if err := absolutePrograms(set); err != nil {
+		return spec.Set{}, err
+	}
 	if err := s.cfg.Validate(set); err != nil {
 		return spec.Set{}, err
 	}
 	return set, nil
+}
+
+// absolutePrograms names each program by its whole path: targets and digests
+// must not depend on the folder in which an agent was started.
+func absolutePrograms(set spec.Set) error {
+	for _, svc := range set.Services {
+		for _, act := range svc.Remediation.Actions {
+			for _, argv := range [][]string{act.Target.Argv, act.Target.StatusArgv} {
+				if len(argv) == 0 {
+					continue
+				}
+				abs, err := filepath.Abs(argv[0])
+				if err != nil {
+					return fmt.Errorf("action %s of %s: %w", act.Name, svc.Name, err)
+				}
+				argv[0] = abs
+			}
+		}
+	}
+	return nil
 }
 
 // rules reads the rules proposer's file. In a configuration with a model the
