@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -163,9 +164,29 @@ func TestReplay(t *testing.T) {
 func TestAnswerWhileTheClientSends(t *testing.T) {
 	p := proxy(t, "127.0.0.1:1", faultproxy.Options{})
 	set(t, p, "status")
-	got := ask(p.Addr(), 5e9, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", strings.Repeat("x", 1<<20))
-	if !strings.HasPrefix(got.Bytes, "HTTP/1.1 503 ") || got.End != "end" {
-		t.Errorf("%+v", got)
+	conn := dial(t, p)
+	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	if _, err := io.WriteString(conn, strings.Repeat("x", 16<<20)); err != nil {
+		t.Errorf("sending: %v", err)
+	}
+	_ = conn.(*net.TCPConn).CloseWrite()
+	got, err := io.ReadAll(conn)
+	if !strings.HasPrefix(string(got), "HTTP/1.1 503 ") || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// What follows a request is not sent with it.
+func TestOneRequestOnly(t *testing.T) {
+	up := &counter{}
+	srv := httptest.NewServer(up)
+	defer srv.Close()
+	p := proxy(t, srv.Listener.Addr().String(), faultproxy.Options{})
+	set(t, p, "duplicate")
+	ask(p.Addr(), 5e9, strings.Repeat("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na", 3))
+	ended(t, p, 1)
+	if saw := up.saw(); len(saw) != 2 {
+		t.Errorf("the upstream saw %d requests, want one twice", len(saw))
 	}
 }
 
