@@ -62,6 +62,10 @@ func (a *app) freeze(ctx context.Context, f ledger.Freeze) error {
 	if err := a.freezeDir(p.freezeDir).Write(f); err != nil {
 		return err
 	}
+	settled, err := a.freezeDir(p.freezeDir).Settled(sendWait)
+	if err != nil {
+		return fmt.Errorf("%s is frozen, but whether a send that had begun is over cannot be told: %w", f.ID, err)
+	}
 	what := "every service"
 	if f.Service != "" {
 		what = f.Service
@@ -74,11 +78,17 @@ func (a *app) freeze(ctx context.Context, f ledger.Freeze) error {
 	if err := a.print("%s: %s is frozen on this host%s (%s)\n", f.ID, what, end, file); err != nil {
 		return err
 	}
+	if !settled {
+		a.say("setpoint: a send that had begun before is still under way, or its agent hangs; nothing new is sent")
+	}
 	if p.doubt != nil {
 		a.say("setpoint: %s has faults (`setpoint validate` shows them); if the agent was started with another ledger.freezeDir, this freeze is not where it looks", a.configFile())
 	}
 	return a.print("%s\n", a.follow(ctx, p, f))
 }
+
+// sendWait is how long a freeze waits for sends that had begun.
+const sendWait = 2 * time.Second
 
 // knownService refuses a mistyped name, which would freeze nothing. Documents
 // that do not load stop nobody from freezing.

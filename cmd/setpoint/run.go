@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
 	"github.com/setpoint-dev/setpoint/internal/web"
 )
@@ -229,10 +230,23 @@ func (d *daemon) reread(ctx context.Context) (web.Tokens, *rego.Policy, error) {
 	return tokens, policy, errors.Join(documentsErr, policyErr, tokensErr)
 }
 
+// freeze writes the file, and waits for the sends that had begun: nothing leaves
+// after it is answered.
+func (d *daemon) freeze(f ledger.Freeze) error {
+	if err := d.freezes.Write(f); err != nil {
+		return err
+	}
+	settled, err := d.freezes.Settled(sendWait)
+	if err == nil && !settled {
+		d.log.Warn("frozen while a send that had begun is still under way", "freeze", f.ID)
+	}
+	return err
+}
+
 func (d *daemon) webOptions() web.Options {
 	return web.Options{
 		View: d.view, Desk: d.loop.Desk, Files: d.freezes.List,
-		WriteFreeze: d.freezes.Write, RemoveFreeze: d.freezes.Remove,
+		WriteFreeze: d.freeze, RemoveFreeze: d.freezes.Remove,
 		Ready: d.loop.Ready, Reload: d.reload, Hint: d.loop.Hint,
 		Tokens: d.tokens.get, Gatherer: d.metrics.registry, Logger: d.log, Now: d.app.now,
 	}

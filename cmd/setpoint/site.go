@@ -109,9 +109,6 @@ func (s site) documents() (spec.Set, error) {
 	if err != nil {
 		return spec.Set{}, err
 	}
-	if err := absolutePrograms(set); err != nil {
-		return spec.Set{}, err
-	}
 	if err := s.cfg.Validate(set); err != nil {
 		return spec.Set{}, err
 	}
@@ -173,7 +170,11 @@ func loadDocuments(patterns []string) (spec.Set, error) {
 	if err != nil {
 		return spec.Set{}, err
 	}
-	return spec.Load(files, []spec.Reader{openslo.Reader{}})
+	set, err := spec.Load(files, []spec.Reader{openslo.Reader{}})
+	if err != nil {
+		return spec.Set{}, err
+	}
+	return set, absolutePrograms(set)
 }
 
 func readDocuments(patterns []string) ([]spec.File, error) {

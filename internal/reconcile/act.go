@@ -196,6 +196,11 @@ func (p *pass) sendOnce(ctx context.Context, permit gate.Permit) execute.Receipt
 	if !ok {
 		return unsent("no executor for " + permit.Action().Uses)
 	}
+	done, err := p.r.o.Freezes.Sending()
+	if err != nil {
+		return unsent(err.Error())
+	}
+	defer done()
 	// Asked again when the connection stands: a freeze that came meanwhile stops
 	// it before the first byte.
 	if err := p.ready(); err != nil {

@@ -68,6 +68,9 @@ type FreezeDir interface {
 	// Frozen returns the freezes that bind a service ("" for all); an error
 	// means that nobody knows, which holds too.
 	Frozen(service string) ([]gate.Hold, error)
+	// Sending says that a send begins, and returns what ends it; whoever freezes
+	// waits for it. An error means that nothing may be sent.
+	Sending() (done func(), err error)
 	// List returns all files; Remove deletes one by id.
 	List() ([]ledger.Freeze, error)
 	Remove(id string) error

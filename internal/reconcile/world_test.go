@@ -126,6 +126,8 @@ func (f *freezer) Frozen(service string) ([]gate.Hold, error) {
 	return out, f.err
 }
 
+func (f *freezer) Sending() (func(), error) { return func() {}, nil }
+
 func (f *freezer) List() ([]ledger.Freeze, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

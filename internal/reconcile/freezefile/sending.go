@@ -1,0 +1,66 @@
+package freezefile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// sendingFile is locked, shared, by whoever sends, from before the last look at
+// the freezes until the answer. Its name begins with a dot: it is no freeze.
+const sendingFile = ".sending"
+
+// Sending says that a send begins; the freezes are looked at after it, and the
+// returned function ends it. Whoever freezes waits for the sends that had begun
+// (Settled), so that no byte leaves after a freeze is acknowledged. An error
+// means that nothing may be sent.
+func (d *Dir) Sending() (done func(), err error) {
+	if err := d.Make(); err != nil {
+		return nil, err
+	}
+	f, err := d.openSending()
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("freeze folder: somebody is freezing just now: %w", err), f.Close())
+	}
+	return func() { _ = f.Close() }, nil // Closing unlocks; there is nothing to lose.
+}
+
+// Settled reports whether every send that had begun is over, and waits for that
+// at most so long. Call it after Write.
+func (d *Dir) Settled(wait time.Duration) (bool, error) {
+	f, err := d.openSending()
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = f.Close() }()
+	for end := time.Now().Add(wait); ; {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return true, nil
+		case !errors.Is(err, syscall.EWOULDBLOCK):
+			return false, fmt.Errorf("freeze folder: %w", err)
+		case !time.Now().Before(end):
+			return false, nil
+		}
+		time.Sleep(pollEvery)
+	}
+}
+
+// pollEvery is how often Settled looks; a lock that is waited for cannot be
+// given up in time.
+const pollEvery = 20 * time.Millisecond
+
+func (d *Dir) openSending() (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(d.path, sendingFile), os.O_RDONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("freeze folder: %w%s", err, asWhom(err))
+	}
+	return f, nil
+}
