@@ -97,13 +97,13 @@ func (s *Store) catchUp(ctx context.Context, v *view) error {
 // attempt is one transaction. Its connection is given back at the end; with the
 // transaction open, as after a panic of plan, it is closed, which rolls back.
 func (s *Store) attempt(ctx context.Context, v *view, plan ledger.Plan) ([]ledger.Entry, error) {
-	own, cancel := context.WithTimeout(ctx, answersIn)
-	defer cancel()
-	conn, err := s.writes.Acquire(own)
+	conn, err := s.writes.Acquire(ctx)
 	if err != nil {
 		return nil, s.fault(ctx, "connect", err)
 	}
 	defer conn.Release()
+	own, cancel := context.WithTimeoutCause(ctx, s.answers, errSilent)
+	defer cancel()
 	fresh, id, err := s.write(own, conn.Conn(), v, plan)
 	if err == nil && len(fresh) > 0 {
 		// The last look at the caller: a commit that has begun is seen through.
@@ -112,9 +112,6 @@ func (s *Store) attempt(ctx context.Context, v *view, plan ledger.Plan) ([]ledge
 		}
 	}
 	rollback(ctx, conn.Conn())
-	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-		return nil, ctx.Err()
-	}
 	return nil, err
 }
 
@@ -162,12 +159,17 @@ func (s *Store) before(ctx context.Context, conn *pgx.Conn, what string, err err
 	if errors.Is(err, errBehind) {
 		return err
 	}
+	if errors.Is(context.Cause(ctx), errSilent) {
+		return explain(s.name, what, errSilent)
+	}
 	err = s.fault(ctx, what, err)
 	if ctx.Err() == nil && (contended(code(err)) || conn.IsClosed()) {
 		return again{err}
 	}
 	return err
 }
+
+var errSilent = errors.New("the server does not answer; look whether it hangs")
 
 // lock begins the transaction, locks the head and reads the entries up to it.
 // It returns the time for new entries: one for the batch, and never one before

@@ -166,6 +166,28 @@ func insertRaw(t testing.TB, conn *pgx.Conn, e ledger.Entry) {
 	check(t, err)
 }
 
+// TestHungUpInCommit: a commit that has begun is seen through.
+func TestHungUpInCommit(t *testing.T) {
+	t.Parallel()
+	p, through := newProxy(t, newLedger(t))
+	s := openLedger(t, through)
+	before := p.connections()
+	ctx, cancel := context.WithCancel(t.Context())
+	p.next(func(_ link, forward func()) {
+		cancel()
+		// Time for a client that gives up to do so.
+		<-time.After(50 * time.Millisecond)
+		forward()
+	})
+	es, err := s.Append(ctx, ledger.Position{}, ledgertest.Drafts(ledgertest.Gap("hung up")))
+	if err != nil || len(es) != 2 || ctx.Err() == nil {
+		t.Errorf("%d entries, %v, want 2 and no error", len(es), err)
+	}
+	if n := p.connections(); n != before {
+		t.Errorf("%d connections were made to find out", n-before)
+	}
+}
+
 // TestHungUpCallers: callers that hang up at any moment of an append leave a
 // ledger that the next one can write, and know whether theirs was written.
 func TestHungUpCallers(t *testing.T) {

@@ -82,6 +82,7 @@ func parse(dsn string) (cfg *pgxpool.Config, name string, err error) {
 	}
 	c.DialFunc = dialer().DialContext
 	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = readers, 0, 0
+	cfg.PingTimeout = connectsIn
 	host := c.Host
 	if !strings.HasPrefix(host, "/") {
 		host = net.JoinHostPort(host, strconv.Itoa(int(c.Port)))

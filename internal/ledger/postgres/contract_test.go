@@ -79,7 +79,7 @@ func TestContract(t *testing.T) {
 	fresh := ledgers(t)
 	// Each check is a new ledger with some dozens of commits on a real disk.
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
-		check(t, checks.Value.Set("10"))
+		check(t, checks.Value.Set("6"))
 		defer func() { check(t, checks.Value.Set(checks.DefValue)) }()
 	}
 	ledgertest.Run(t, func(t *testing.T) func() ledger.Store {

@@ -26,6 +26,9 @@ func Session(t testing.TB, dsn string) *pgx.Conn {
 // AskFor bounds how long a store asks whether a commit happened.
 func (s *Store) AskFor(d time.Duration) { s.ask = d }
 
+// AnswersIn bounds a try of an append.
+func (s *Store) AnswersIn(d time.Duration) { s.answers = d }
+
 // Ask runs SQL on the connection that writes and gives its one value.
 func (s *Store) Ask(t testing.TB, query string) string {
 	t.Helper()

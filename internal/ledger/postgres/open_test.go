@@ -258,6 +258,23 @@ func secret(t *testing.T, text string, err error) {
 	}
 }
 
+// TestSettings: what keeps a hung replica from hanging all of them is in force,
+// whatever the DSN and the role say.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	dsn := newLedger(t)
+	s := openLedger(t, dsn+"&lock_timeout=0&statement_timeout=0&application_name=mine")
+	for name, want := range map[string]string{
+		"idle_in_transaction_session_timeout": "5s", "lock_timeout": "10s", "statement_timeout": "30s", "idle_session_timeout": "0",
+		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3", "tcp_user_timeout": "10000",
+		"client_encoding": "UTF8", "application_name": "mine",
+	} {
+		if got := s.Ask(t, "SHOW "+name); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+}
+
 // TestDurable is not parallel: it changes the whole server.
 func TestDurable(t *testing.T) {
 	dsn := newLedger(t)

@@ -29,8 +29,9 @@ type Store struct {
 	// and not each with a connection on the head.
 	writes *pgxpool.Pool
 	here   *presence
-	// ask is how long it is tried to find out whether a commit happened.
-	ask time.Duration
+	// answers is how long a try of an append may take, ask how long it is tried
+	// to find out whether a commit happened.
+	answers, ask time.Duration
 
 	mu sync.Mutex
 	// seen is the newest entry that this writer knows to be durable.
@@ -47,7 +48,7 @@ func Open(ctx context.Context, dsn string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{Reader: r, ask: askFor}
+	s := &Store{Reader: r, answers: answersIn, ask: askFor}
 	if err := s.open(ctx); err != nil {
 		s.release()
 		return nil, err

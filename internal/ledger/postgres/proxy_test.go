@@ -20,6 +20,8 @@ type proxy struct {
 	server   string
 
 	mu sync.Mutex
+	// accepted counts connections.
+	accepted int
 	// onCommit is called with the next COMMIT; forward sends it on.
 	onCommit func(l link, forward func())
 }
@@ -41,6 +43,9 @@ func newProxy(t testing.TB, dsn string) (*proxy, string) {
 			if err != nil {
 				return
 			}
+			p.mu.Lock()
+			p.accepted++
+			p.mu.Unlock()
 			go p.serve(client)
 		}
 	}()
@@ -52,6 +57,12 @@ func (p *proxy) next(f func(l link, forward func())) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.onCommit = f
+}
+
+func (p *proxy) connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.accepted
 }
 
 func (p *proxy) serve(client net.Conn) {

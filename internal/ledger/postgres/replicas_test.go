@@ -223,6 +223,30 @@ func TestConnectionLostInThePlan(t *testing.T) {
 	}
 }
 
+// TestSilentServer: a server process that hangs ends the append, not as if the
+// caller had hung up, and the next one goes on.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	dsn := newLedger(t)
+	s := openLedger(t, dsn)
+	s.AnswersIn(500 * time.Millisecond)
+	conn := connected(t, dsn)
+	var pid int
+	_, err := s.Append(t.Context(), ledger.Position{}, func([]ledger.Entry) ([]ledger.Draft, error) {
+		check(t, conn.QueryRow(t.Context(), `SELECT pid FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()`).Scan(&pid))
+		check(t, syscall.Kill(pid, syscall.SIGSTOP))
+		return []ledger.Draft{ledgertest.Gap("silent")}, nil
+	})
+	check(t, syscall.Kill(pid, syscall.SIGCONT))
+	if err == nil || !strings.Contains(err.Error(), "the server does not answer") || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	s.AnswersIn(20 * time.Second)
+	if es := grow(t, s, 1); len(es) != 2 {
+		t.Errorf("afterwards: %d entries, want 2", len(es))
+	}
+}
+
 // TestContendedNames: of the appenders of two replicas that want one name, one
 // gets it, round after round.
 func TestContendedNames(t *testing.T) {

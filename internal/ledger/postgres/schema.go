@@ -19,7 +19,7 @@ const schemaVersion = 1
 // schema is that of the SQLite store with a row for the head. Text is compared
 // by its bytes ("C"): in another collation, a new library on the server can
 // order it otherwise, and an index of the old order no longer finds a name that
-// is there.
+// is there. The function outlives tables that somebody dropped by hand.
 const schema = `
 CREATE TABLE ledger_schema (version INTEGER NOT NULL);
 INSERT INTO ledger_schema (version) VALUES (1);
@@ -51,7 +51,7 @@ CREATE TABLE ledger_head (
 	hash TEXT COLLATE "C" NOT NULL
 );
 INSERT INTO ledger_head (seq, hash) VALUES (0, '');
-CREATE FUNCTION ledger_append_only () RETURNS trigger LANGUAGE plpgsql AS
+CREATE OR REPLACE FUNCTION ledger_append_only () RETURNS trigger LANGUAGE plpgsql AS
 	$$ BEGIN RAISE EXCEPTION 'entries are append-only'; END $$;
 CREATE TRIGGER entries_keep BEFORE UPDATE OR DELETE OR TRUNCATE ON entries
 	FOR EACH STATEMENT EXECUTE FUNCTION ledger_append_only ();
