@@ -153,7 +153,10 @@ func (a *app) follow(ctx context.Context, p places, f ledger.Freeze) string {
 	if err = errors.Join(err, store.Close()); err != nil {
 		return notFollowed(s, err)
 	}
-	return "no agent answers here; recorded in the ledger directly"
+	if s.cfg.Ledger.Postgres != nil {
+		return "no agent answers here; recorded in the ledger directly, for every host"
+	}
+	return "no agent runs; recorded in the ledger directly"
 }
 
 // notFollowed says what a freeze binds when only its file is written.
