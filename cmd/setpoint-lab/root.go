@@ -26,7 +26,7 @@ model is asked and nothing leaves this machine.`,
 	root.SetErr(errs)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, "%v", err) })
 	root.AddCommand(
-		demoCommand(), newEvalCommand(), fakemodelCommand(), fakepagerCommand(), effectdCommand(), faultproxyCommand(), crashCommand(), checkCommand(),
+		demoCommand(), newEvalCommand(), fakemodelCommand(), fakepagerCommand(), effectdCommand(), faultproxyCommand(), crashCommand(), checkCommand(), simCommand(),
 	)
 	return root
 }

@@ -161,10 +161,7 @@ func (w *world) claim(r *replica) bool {
 		Expires: p.permit.Expires(), State: p.saw.State, HoldFor: p.svc.Remediation.HoldFor, UnknownFor: p.svc.Remediation.UnknownFor,
 	}
 	err := w.write(r, one(func(s *ledger.State) (ledger.Draft, error) {
-		if w.bad == twoClaims || w.bad == looseApproval || w.bad == claimAfterSend {
-			return ledger.Draft{Kind: ledger.KindClaim, Service: p.svc.Name, Unique: "claim/" + string(body.Key), Body: body}, nil
-		}
-		return ledger.ClaimDraft(s, p.svc.Name, body, p.decidedAt)
+		return w.claimDraft(s, p, body)
 	}))
 	if err != nil {
 		if raced(err) {
@@ -179,6 +176,21 @@ func (w *world) claim(r *replica) bool {
 		return r.end()
 	}
 	return r.then(gating)
+}
+
+// claimDraft is ledger.ClaimDraft, or what a mutant makes of it.
+func (w *world) claimDraft(s *ledger.State, p *pass, body ledger.Claim) (ledger.Draft, error) {
+	switch t := s.Tickets[body.Ticket]; {
+	case w.bad == twoClaims, w.bad == claimAfterSend:
+		return ledger.Draft{Kind: ledger.KindClaim, Service: p.svc.Name, Unique: "claim/" + string(body.Key), Body: body}, nil
+	case w.bad == looseApproval && t != nil:
+		other := body
+		other.Digest = t.Digest
+		d, err := ledger.ClaimDraft(s, p.svc.Name, other, p.decidedAt)
+		d.Body = body
+		return d, err
+	}
+	return ledger.ClaimDraft(s, p.svc.Name, body, p.decidedAt)
 }
 
 // gateAgain decides about the same bytes with everything fresh, and without

@@ -13,19 +13,30 @@ import (
 // The monitor's part about what follows a claim: started, sends, effects and
 // how it ends.
 
-func (m *monitor) started(e ledger.Entry, b ledger.Started) {
+func (m *monitor) started(e ledger.Entry, b ledger.Started, by *replica) {
 	c, ok := m.claims[b.Key]
 	if !ok || c.effect != execute.Claimed {
 		m.breaks("started-follows-claim", "%s is started, it was %s", b.Key, c.effect)
 		return
 	}
+	if p := by.pass; p.mono.Before(c.at) || p.real.state != compare.Breached || p.real.reason != compare.Burning {
+		m.breaks("gated-again-before-start", "%s is started on what was seen at %s (%s %s), claimed at %s",
+			b.Key, clock(p.mono), p.real.state, p.real.reason, clock(c.at))
+	}
+	m.pace(e, c)
 	if q := m.tickets[c.Ticket]; c.Ticket != "" && (q.denied || q.ended) {
 		m.breaks("a-deny-stops-it", "%s is started although %s was denied or ended before", b.Key, c.Ticket)
 	}
+	m.starts = append(m.starts, started{c.service, e.Time})
+	m.become(b.Key, execute.Started, e.Time)
+}
+
+// pace: effects of a service are spaced, and caps hold over any hour.
+func (m *monitor) pace(e ledger.Entry, c claimed) {
 	service, all := 0, 0
 	for _, s := range m.starts {
-		if s.service == c.service && e.Time.Sub(s.at) < limits().MinSpacing-apartBy {
-			m.breaks("min-spacing", "%s is started %s after the one before", b.Key, e.Time.Sub(s.at))
+		if s.service == c.service && e.Time.Sub(s.at) < m.limits.MinSpacing-apartBy {
+			m.breaks("min-spacing", "%s is started %s after the one before", c.Key, e.Time.Sub(s.at))
 		}
 		if e.Time.Sub(s.at) < time.Hour-apartBy {
 			all++
@@ -34,11 +45,9 @@ func (m *monitor) started(e ledger.Entry, b ledger.Started) {
 			}
 		}
 	}
-	if l := limits(); service >= l.EffectsPerServicePerHour || all >= l.EffectsPerHour {
-		m.breaks("caps", "%s is number %d of the service and %d of all within the hour", b.Key, service+1, all+1)
+	if l := m.limits; service >= l.EffectsPerServicePerHour || all >= l.EffectsPerHour {
+		m.breaks("caps", "%s is number %d of the service and %d of all within the hour", c.Key, service+1, all+1)
 	}
-	m.starts = append(m.starts, started{c.service, e.Time})
-	m.become(b.Key, execute.Started, e.Time)
 }
 
 func (m *monitor) become(key gate.Key, effect execute.Effect, at time.Time) {

@@ -2,13 +2,10 @@ package sim
 
 import (
 	"crypto/sha256"
-	"fmt"
 	"math/big"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 )
 
@@ -87,12 +84,15 @@ func (x *explorer) root(set *setting) node {
 
 // visit goes on in every way and returns how many ways there are.
 func (x *explorer) visit(n node) *big.Int {
-	name := sha256.Sum256([]byte(n.canonical()))
-	if ways, seen := x.ways[name]; seen {
+	name := sha256.Sum256([]byte(n.canonical(x.scope)))
+	switch ways, seen := x.ways[name]; {
+	case ways != nil:
 		return ways
+	case seen:
+		return new(big.Int) // a move that changed nothing leads nowhere
 	}
+	x.ways[name] = nil
 	ways := new(big.Int)
-	x.ways[name] = ways
 	next := x.next(n)
 	for _, go1 := range next {
 		m := n.clone()
@@ -107,6 +107,7 @@ func (x *explorer) visit(n node) *big.Int {
 		x.out.Sends = max(x.out.Sends, len(n.mon.sends))
 		ways.SetInt64(1)
 	}
+	x.ways[name] = ways
 	return ways
 }
 
@@ -218,59 +219,4 @@ func (n node) clone() node {
 	w.mon = n.mon.clone()
 	n.world = &w
 	return n
-}
-
-// canonical is everything that can make a difference later: the ledger without
-// times and hashes, the journal and the mail, and what each replica is about to
-// do and remembers. Two worlds with one canonical form go on alike.
-func (n node) canonical() string {
-	var b strings.Builder
-	fmt.Fprintln(&b, n.ticks, n.faulted, n.passes, n.approved, n.denied, n.froze)
-	for _, e := range n.chain.entries {
-		fmt.Fprintln(&b, e.Kind, e.Unique, e.Time.Unix())
-	}
-	s := n.chain.head
-	for key, e := range s.Effects {
-		_ = key
-		_ = e
-	}
-	for _, key := range n.mon.order {
-		e := s.Effects[key]
-		fmt.Fprintln(&b, key, e.Effect, e.Outcome, e.Claim.Digest, e.Claim.Ticket, e.Claim.Expires.Unix(), e.Claim.Decision)
-	}
-	sv, _ := s.Service(serviceName(0))
-	for _, id := range sv.Tickets {
-		t := s.Tickets[id]
-		fmt.Fprintln(&b, id, t.State, t.Digest, len(t.Answers), t.State == approve.Open)
-	}
-	if d := s.Decisions[sv.Decision]; d != nil {
-		fmt.Fprintln(&b, d.ID, d.Step, codes(d.Decision.Reasons))
-	}
-	for _, m := range n.mail {
-		fmt.Fprintln(&b, m.key, m.from, m.life == n.reps[m.from].life, m.arrives.IsZero(), m.reply.IsZero(), m.result)
-	}
-	for _, f := range n.act.journal {
-		fmt.Fprintln(&b, f.key, f.digest)
-	}
-	for i := range n.reps {
-		n.reps[i].canonical(&b)
-	}
-	return b.String()
-}
-
-func (r *replica) canonical(b *strings.Builder) {
-	fmt.Fprintln(b, "replica", r.stage, r.known.Head.Seq, r.reads[0].n, len(r.files))
-	if r.stage == looking {
-		return // a new pass remembers nothing
-	}
-	p := &r.pass
-	fmt.Fprintln(b, p.now.Unix(), p.minted.Unix(), p.step.Kind, p.step.Key, p.step.Ticket, p.step.Recorded != nil, p.foreign,
-		p.proposal.Kind, p.decision.Verdict, p.decisionID, p.decidedAt.Seq, p.permit.Digest(), p.permit.Expires().Unix(),
-		p.why, p.settled.Effect, p.receipt.Effect, p.msg, p.again, p.saw.State)
-	if p.past.ticket != nil {
-		fmt.Fprintln(b, p.past.ticket.ID, p.past.ticket.State)
-	}
-	if p.past.inFlight != nil {
-		fmt.Fprintln(b, p.past.inFlight.Claim.Key, p.past.inFlight.Effect)
-	}
 }

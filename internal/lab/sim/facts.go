@@ -73,6 +73,9 @@ func (w *world) pastFacts(r *replica, f *gate.Facts, key, without gate.Key) {
 	f.OpenTickets = s.OpenTickets()
 	f.PersonHold = personHold(s.Refused(p.svc.Name, known.Episode), p.svc, item.Action)
 	f.Suspended = s.Suspended(p.svc.Name, item.Action.Name, p.now)
+	if f.Suspended != "" {
+		w.hit("suspended")
+	}
 	f.Ceiling = s.Ceiling(p.svc.Name, item.Action.Name, p.now)
 	if !known.DocumentsSettled(p.svc.Remediation.HoldFor, p.now) {
 		f.DocumentsChangedAt = known.DocumentsAt
@@ -152,7 +155,7 @@ func (w *world) decide(r *replica, again *gate.Permit) gate.Decision {
 			f.ApprovedDigest, _ = gate.Digest(p.svc.Name, p.step.Key, item.Action, p.proposal.Parameters)
 		}
 	}
-	c := gate.Case{Service: p.svc, Proposal: p.proposal, Key: p.step.Key, Facts: f, Limits: limits()}
+	c := gate.Case{Service: p.svc, Proposal: p.proposal, Key: p.step.Key, Facts: f, Limits: w.limits}
 	rule := ruling(r.policy)
 	if p.proposal.Kind != propose.KindAction {
 		rule = gate.Ruling{}

@@ -18,6 +18,7 @@ import (
 // books, and asks no State: what the fold gets wrong must not be believed here.
 type monitor struct {
 	step    int
+	limits  gate.Limits
 	checked int64
 	broken  []Violation
 	claims  map[gate.Key]claimed
@@ -71,8 +72,9 @@ type sent struct {
 	at     time.Time
 }
 
-func newMonitor() *monitor {
+func newMonitor(l gate.Limits) *monitor {
 	return &monitor{
+		limits: l,
 		claims: map[gate.Key]claimed{}, tickets: map[string]question{},
 		freezes: map[string]ledger.Freeze{}, thawed: map[string]bool{},
 	}
@@ -82,10 +84,11 @@ func (m *monitor) breaks(invariant, format string, args ...any) {
 	m.broken = append(m.broken, Violation{Step: m.step, Invariant: invariant, Text: fmt.Sprintf(format, args...)})
 }
 
-// sortViolations puts the first seed first, whoever played it.
+// sortViolations puts the first seed first, whoever played it, and keeps the
+// order within a seed.
 func sortViolations(vs []Violation) {
-	slices.SortFunc(vs, func(a, b Violation) int {
-		return cmp.Or(cmp.Compare(a.Seed, b.Seed), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Invariant, b.Invariant))
+	slices.SortStableFunc(vs, func(a, b Violation) int {
+		return cmp.Compare(a.Seed, b.Seed)
 	})
 }
 
@@ -96,7 +99,7 @@ func (m *monitor) entry(e ledger.Entry, body any, by *replica) {
 	case ledger.Claim:
 		m.claim(e, b, by)
 	case ledger.Started:
-		m.started(e, b)
+		m.started(e, b, by)
 	case ledger.Void:
 		m.void(e, b)
 	case ledger.Receipt:
@@ -154,7 +157,7 @@ func (m *monitor) apartFromOthers(e ledger.Entry, b ledger.Claim) {
 			m.breaks("windows-never-decrease", "%s is claimed after %s", b.Key, key)
 		}
 	}
-	if b.Expires.After(e.Time.Add(limits().PermitTTL + apartBy)) {
+	if b.Expires.After(e.Time.Add(m.limits.PermitTTL + apartBy)) {
 		m.breaks("permits-are-short", "%s may be sent until %s", b.Key, clock(b.Expires))
 	}
 }

@@ -14,7 +14,8 @@ const (
 	resend mutant = "resend after a timeout"
 	// noCharge claims without paying.
 	noCharge mutant = "charge forgotten"
-	// looseApproval runs what is proposed now by a ticket for other bytes.
+	// looseApproval runs what is proposed now by a ticket that is about something
+	// else.
 	looseApproval mutant = "approval not bound to its digest"
 	// looseStart starts without looking at what became of the claim.
 	looseStart mutant = "start not conditional"

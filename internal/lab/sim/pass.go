@@ -274,7 +274,7 @@ func (w *world) choose(r *replica) bool {
 	p := &r.pass
 	f := w.facts(r, propose.Item{}, gate.KeyOf(p.svc.Name, p.past.window), "")
 	p.step = step.Next(step.Situation{
-		Service: p.svc, Facts: f, Limits: limits(), Window: p.past.window, Record: p.past.record,
+		Service: p.svc, Facts: f, Limits: w.limits, Window: p.past.window, Record: p.past.record,
 		InFlight: p.past.inFlight, Ticket: p.past.ticket,
 	})
 	w.say(r, "%s: %s (%s)", p.svc.Name, p.step.Kind, codes(p.step.Reasons))
@@ -302,6 +302,9 @@ func (w *world) observe(r *replica) bool {
 	}
 	if p.step.Recorded != nil {
 		p.proposal = *p.step.Recorded
+		if w.bad == looseApproval && p.step.Ticket != "" {
+			p.proposal = w.proposal(p.svc)
+		}
 		return r.then(deciding)
 	}
 	return r.then(asking)

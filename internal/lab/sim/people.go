@@ -40,6 +40,9 @@ func (w *world) desk(base *ledger.State, draft func(s *ledger.State) (ledger.Dra
 
 // anyBase is what one of the processes knows.
 func (w *world) anyBase() *ledger.State {
+	if w.rng == nil {
+		return w.chain.head
+	}
 	if r := w.reps[w.pick(len(w.reps))]; r.up {
 		return r.known
 	}

@@ -38,6 +38,8 @@ type Options struct {
 	Trace io.Writer
 
 	bad mutant
+	// enough is how many violations end the run; 0: maxViolations.
+	enough int64
 }
 
 // Violation is an invariant that broke.
@@ -86,6 +88,9 @@ const maxViolations = 20
 // Run plays the seeds. The error is the context's.
 func Run(ctx context.Context, o Options) (Report, error) {
 	o.Parallel = max(1, o.Parallel)
+	if o.enough == 0 {
+		o.enough = maxViolations
+	}
 	var next, done atomic.Int64
 	var broken atomic.Int64
 	set, err := newSetting()
@@ -97,7 +102,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	for i := range tallies {
 		tallies[i].reached = coverage{}
 		wg.Go(func() {
-			for ctx.Err() == nil && broken.Load() < maxViolations {
+			for ctx.Err() == nil && broken.Load() < o.enough {
 				n := next.Add(1) - 1
 				if n >= int64(o.Seeds) {
 					return

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
@@ -29,6 +30,7 @@ type world struct {
 	// policy and docs are what is published; a replica loads them later.
 	policy, docs int
 	freezes      int
+	limits       gate.Limits
 	// fate is that of the next append.
 	fate    fate
 	faults  faults
@@ -67,6 +69,8 @@ func newWorld(set *setting, seed uint64, bad mutant, reached coverage) *world {
 		crash: some(30), pause: some(30), clock: some(25), reload: some(20), docs: some(10), store: some(60),
 		people: 20 + some(120), net: some(400), stale: some(500), slow: some(80), status: some(600), fewer: some(300),
 	}
+	w.limits.EffectsPerHour, w.limits.EffectsPerServicePerHour = 1+rng.IntN(6), 2+rng.IntN(3)
+	w.mon.limits = w.limits
 	for i := range n {
 		w.truth[i] = truth{compare.Breached, compare.Burning}
 		if rng.IntN(4) == 0 {
@@ -86,8 +90,9 @@ func newWorld(set *setting, seed uint64, bad mutant, reached coverage) *world {
 func bareWorld(set *setting, services, replicas int) *world {
 	w := &world{
 		set: set, services: services, at: dawn().Add(10 * time.Minute), chain: set.begun[services].clone(),
-		reps: make([]replica, replicas), reached: coverage{}, mon: newMonitor(),
+		reps: make([]replica, replicas), reached: coverage{}, limits: limits(),
 	}
+	w.mon = newMonitor(w.limits)
 	for i := range w.reps {
 		w.reps[i] = replica{id: i, up: true, known: w.chain.head}
 	}
