@@ -34,7 +34,7 @@ func clockCases(_ context.Context, _ *world.Slot, short bool) ([]Case, error) {
 			// Entries that were stamped by a fast clock stay ahead of the actuator's.
 			r.skew = 7 * time.Second
 			run(ctx, r)
-			return r.judge(ctx, 0)
+			return r.judge(ctx)
 		}})
 	}
 	for _, d := range steps {
@@ -110,7 +110,7 @@ func (r *run) turnedRunning(ctx context.Context, d time.Duration) {
 	wait(ctx, 3*world.Sweep)
 	r.turn(d)
 	wait(ctx, 3*world.Sweep)
-	r.Source.Reset(time.Now().Add(-10 * time.Second))
+	r.breaks()
 	r.result.Reached = true
 	r.quiet(ctx, watched, fmt.Sprintf("while the clock was %+v wrong", d))
 	r.told(ctx, agent, "the clock was wrong and the service broken")
@@ -142,8 +142,7 @@ func (r *run) turnedStart(ctx context.Context, d time.Duration) {
 // turnedRestart lets one agent act, and starts the next one with a wrong clock
 // and the service broken again.
 func (r *run) turnedRestart(ctx context.Context, d time.Duration) {
-	r.settle(ctx)
-	r.Source.Reset(time.Now().Add(-10 * time.Second))
+	r.episode(ctx)
 	r.turnedStart(ctx, d)
 }
 
@@ -173,7 +172,7 @@ func (r *run) turnedBack(ctx context.Context, d time.Duration) {
 		r.broke("%v", err)
 	}
 	r.turn(d)
-	r.Source.Reset(time.Now().Add(-10 * time.Second))
+	r.breaks()
 	r.result.Reached = true
 	wait(ctx, watched)
 	r.rightAgain(ctx, agent, d)

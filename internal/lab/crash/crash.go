@@ -92,6 +92,9 @@ func classes() []class {
 		{"syscall", "kill -9 before each system call on the ledger's files", syscallCases},
 		{"error", "each append fails, before or after it is on the disk", errorCases},
 		{"pause", "SIGSTOP at each boundary for longer than a permit lives", pauseCases},
+		{"tear", "the last transaction of the log is cut off at each part", tearCases},
+		{"flip", "single bytes of the ledger's files are inverted", flipCases},
+		{"copy", "the ledger is replaced, deleted or older, between runs and under one", copyCases},
 		{"clock", "the clock is set wrong while it runs, at a boundary, across a restart", clockCases},
 	}
 }

@@ -58,7 +58,7 @@ func erred(ctx context.Context, s *world.Slot, o world.Options, point string) Re
 		}
 	}
 	r.result.Reached = r.passed(point)
-	return r.judge(ctx, 0)
+	return r.judge(ctx)
 }
 
 // passed reports whether a point was come to.

@@ -29,6 +29,8 @@ type run struct {
 	result Result
 	// skew is how far the clocks of host and actuator were set apart.
 	skew time.Duration
+	// unasked are acknowledged entries that the fault itself may take away.
+	unasked []ledger.Position
 }
 
 func begin(w *world.World) *run { return &run{World: w, result: Result{world: w}} }
@@ -42,9 +44,8 @@ func (r *run) broke(format string, args ...any) {
 // point that was not tried proves nothing.
 func failed(err error) Result { return Result{Violations: []string{"not carried out: " + err.Error()}} }
 
-// judge holds the ledger against the journal and the acknowledged entries. Of
-// the latter, the last `torn` were none: their append never returned.
-func (r *run) judge(ctx context.Context, torn int) Result {
+// judge holds the ledger against the journal and the acknowledged entries.
+func (r *run) judge(ctx context.Context) Result {
 	if err := r.Close(); err != nil {
 		r.broke("the actuator's journal: %v", err)
 	}
@@ -55,9 +56,7 @@ func (r *run) judge(ctx context.Context, torn int) Result {
 	if err != nil {
 		r.broke("the acknowledged entries cannot be read: %v", err)
 	}
-	if torn > 0 {
-		acks = slices.Delete(acks, max(0, len(acks)-torn), len(acks))
-	}
+	acks = slices.DeleteFunc(acks, func(p ledger.Position) bool { return slices.Contains(r.unasked, p) })
 	journal, err := executetest.ReadJournal(r.Path(world.JournalFile))
 	if err != nil {
 		r.broke("the actuator's journal cannot be read: %v", err)
@@ -108,6 +107,20 @@ func (r *run) settled(ctx context.Context, agent *world.Agent) {
 // patience is how long an episode may take on a busy machine: it is over after
 // three to six seconds.
 const patience = 25 * time.Second
+
+// mayLose takes the acknowledged entries after a position off the account: the
+// fault that comes now takes them away.
+func (r *run) mayLose(after uint64) {
+	acks, err := r.Acks()
+	if err != nil {
+		r.broke("the acknowledged entries cannot be read: %v", err)
+	}
+	for _, p := range acks {
+		if p.Seq > after {
+			r.unasked = append(r.unasked, p)
+		}
+	}
+}
 
 // sent are the journal's requests of one key.
 func (r *run) sent(key string) int {

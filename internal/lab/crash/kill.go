@@ -102,7 +102,7 @@ func killed(ctx context.Context, s *world.Slot, o world.Options, rigs ...world.R
 		r.result.Reached = r.runInto(ctx, rig) && r.result.Reached
 	}
 	r.settle(ctx)
-	return r.judge(ctx, 0)
+	return r.judge(ctx)
 }
 
 // runInto runs an agent until its rig has ended it, or the episode is over.

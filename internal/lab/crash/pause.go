@@ -69,7 +69,7 @@ func paused(ctx context.Context, s *world.Slot, o world.Options, point string) R
 	woken := time.Now()
 	agent.Signal(syscall.SIGCONT)
 	r.settled(ctx, agent)
-	result := r.judge(ctx, 0)
+	result := r.judge(ctx)
 	if r.result.Reached && isUnsent(point) {
 		r.noneSentOf(ctx, woken)
 	}

@@ -137,5 +137,5 @@ func killedInside(ctx context.Context, s *world.Slot, syscall string, n int) Res
 	}
 	agent.Kill()
 	r.settle(ctx)
-	return r.judge(ctx, 0)
+	return r.judge(ctx)
 }

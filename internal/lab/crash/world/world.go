@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/execute"
@@ -46,32 +45,17 @@ type World struct {
 	// the site's mount namespace, where it has one of its own.
 	Enter []string
 
-	bin    string
-	o      Options
-	http   *http.Client
-	closed sync.Once
+	bin     string
+	o       Options
+	http    *http.Client
+	closed  bool
+	effects int
 }
 
 func (s *Slot) world(dir string, o Options) (*World, error) {
 	w := &World{Dir: dir, Source: &Source{}, Pager: pager.New(time.Now), bin: s.bin, o: o}
-	var err error
-	w.Actuator, err = executetest.NewActuator(executetest.ActuatorOptions{
-		Journal: w.Path(JournalFile), Secret: []byte(secret), State: map[string]any{"level": 1}, Now: time.Now,
-		OnApply: func(e execute.Envelope) {
-			if fmt.Sprint(e.Parameters["level"]) == Fixed {
-				w.Source.Mend(time.Now())
-			}
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("the actuator: %w", err)
-	}
-	switch o.Mode {
-	case "":
-	case executetest.ModeLate, executetest.ModeLateDropReply:
-		w.Actuator.Treat(executetest.Treatment{Mode: o.Mode, Delay: lateBy})
-	default:
-		w.Actuator.SetMode(o.Mode)
+	if err := w.actuate(); err != nil {
+		return nil, err
 	}
 	w.http = &http.Client{
 		Timeout: 2 * time.Second,
@@ -83,19 +67,48 @@ func (s *Slot) world(dir string, o Options) (*World, error) {
 	return w, nil
 }
 
+// actuate makes the actuator, which knows again what its journal says.
+func (w *World) actuate() (err error) {
+	w.Actuator, err = executetest.NewActuator(executetest.ActuatorOptions{
+		Journal: w.Path(JournalFile), Secret: []byte(secret), State: map[string]any{"level": 1}, Now: time.Now,
+		OnApply: func(e execute.Envelope) {
+			if fmt.Sprint(e.Parameters["level"]) == Fixed {
+				w.Source.Mend(time.Now())
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("the actuator: %w", err)
+	}
+	switch o := w.o; o.Mode {
+	case "":
+	case executetest.ModeLate, executetest.ModeLateDropReply:
+		w.Actuator.Treat(executetest.Treatment{Mode: o.Mode, Delay: lateBy})
+	default:
+		w.Actuator.SetMode(o.Mode)
+	}
+	return nil
+}
+
 // Path is a file of the site.
 func (w *World) Path(name string) string { return filepath.Join(w.Dir, name) }
 
 // Close waits for what the actuator is still to do and closes its journal.
 func (w *World) Close() error {
-	var err error
-	w.closed.Do(func() {
-		for end := time.Now().Add(2 * lateBy); w.coming() && time.Now().Before(end); {
-			time.Sleep(20 * time.Millisecond)
-		}
-		err = w.Actuator.Close()
-	})
-	return err
+	if w.closed {
+		return nil
+	}
+	w.closed = true
+	for end := time.Now().Add(2 * lateBy); w.coming() && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	return w.Actuator.Close()
+}
+
+// Reopen has the actuator go on with its journal after a Close.
+func (w *World) Reopen() error {
+	w.closed = false
+	return w.actuate()
 }
 
 // coming reports whether a late effect was announced and has not happened.
@@ -221,11 +234,14 @@ func (w *World) Ready(ctx context.Context) bool {
 	return w.call(ctx, http.MethodGet, "/-/ready", nil, nil) == nil
 }
 
+// Break begins a new episode: only an effect that comes from now on ends it.
+func (w *World) Break() { w.effects = len(w.Actuator.Effects()) }
+
 // Settled reports whether the episode is over and nothing is open: the actuator
-// did something, the service is met without an episode, and every effect is
+// did something in it, the service is met without an episode, and every effect is
 // final and judged.
 func (w *World) Settled(ctx context.Context) bool {
-	if len(w.Actuator.Effects()) == 0 {
+	if len(w.Actuator.Effects()) <= w.effects {
 		return false
 	}
 	services, err := w.Services(ctx)
