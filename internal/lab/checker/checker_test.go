@@ -145,7 +145,15 @@ func TestEachInvariantIsNamed(t *testing.T) {
 			ticket := h.find("claim.k2").draft.Body.(ledger.Claim).Ticket
 			edit(h, "claim.k5", func(c *ledger.Claim) { c.Ticket = ticket })
 		}, names{checker.TicketOnce}},
-		"ended":       {"an ended ticket allows nothing", func(h *history) { h.put("before.k2", ledger.KindTicketEnd, "checkout", ended(h)) }, names{checker.TicketOnce}},
+		"ended": {"an ended ticket allows nothing", func(h *history) { h.put("before.k2", ledger.KindTicketEnd, "checkout", ended(h)) }, names{checker.TicketOnce}},
+		"ended, and not started": {"even if nothing came of it", func(h *history) {
+			h.put("before.k2", ledger.KindTicketEnd, "checkout", ended(h))
+			h.put("start.k2", ledger.KindVoid, "checkout", voided(k2))
+			for _, name := range []string{"receipt.k2", "unknown.k2", "found.k2", "outcome.k2"} {
+				h.drop(name)
+			}
+			h.unsend(k2.key())
+		}, names{checker.TicketOnce}},
 		"ended since": {"nor one that ended before the start", func(h *history) { h.put("after.k2", ledger.KindTicketEnd, "checkout", ended(h)) }, names{checker.TicketOnce}},
 		"waited too long": {"an approval does not wait for ever", func(h *history) {
 			edit(h, "ticket.k2", func(t *approve.Ticket) { t.Expires = minute(13.1) })
@@ -181,6 +189,9 @@ func TestEachInvariantIsNamed(t *testing.T) {
 		"two receipts":      {"one answer is final", func(h *history) { h.put("sent.k1", ledger.KindReceipt, "checkout", h.find("receipt.k1").draft.Body) }, names{checker.StateMachine}},
 		"two outcomes":      {"so is one outcome", func(h *history) { h.put("page", ledger.KindOutcome, "checkout", h.find("outcome.k5").draft.Body) }, names{checker.StateMachine}},
 		"nothing to judge":  {"what failed is not judged", func(h *history) { h.put("page", ledger.KindOutcome, "search", judgedOf(s3)) }, names{checker.StateMachine}},
+		"outcome of nothing": {"an outcome needs a claim", func(h *history) {
+			h.put("page", ledger.KindOutcome, "search", judgedOf(action{service: "search", window: 200}))
+		}, names{checker.StateMachine}},
 		"start of nothing": {"a start needs a claim", func(h *history) {
 			h.put("page", ledger.KindStarted, "search", ledger.Started{Key: action{service: "search", window: 200}.key()})
 		}, names{checker.StateMachine}},

@@ -1,6 +1,9 @@
 package checker_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -140,23 +143,66 @@ func TestNoJournal(t *testing.T) {
 
 // TestTamperedChain: what was changed without its hashes shows.
 func TestTamperedChain(t *testing.T) {
-	cases := map[string]func(x *ledger.Exported){
-		"body":    func(x *ledger.Exported) { x.Entries[2].Body = []byte(`{"set":"other","services":{}}`) },
-		"time":    func(x *ledger.Exported) { x.Entries[2].Time = x.Entries[2].Time.Add(time.Second) },
-		"unique":  func(x *ledger.Exported) { x.Entries[2].Unique = "x" },
-		"service": func(x *ledger.Exported) { x.Entries[2].Service = "other" },
-		"dropped": func(x *ledger.Exported) { x.Entries = append(x.Entries[:3:3], x.Entries[4:]...) },
-		"swapped": func(x *ledger.Exported) { x.Entries[3], x.Entries[4] = x.Entries[4], x.Entries[3] },
-		"kind":    func(x *ledger.Exported) { x.Entries[5].Kind = "storm" },
+	relink := func(x *ledger.Exported, i int, prev ledger.Position, d ledger.Draft) {
+		e, err := ledger.Link(prev, x.Entries[i].Time, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Entries = append(x.Entries[:i:i], e)
 	}
-	for name, change := range cases {
-		t.Run(name, func(t *testing.T) {
+	gap := ledger.Draft{Kind: ledger.KindGap, Body: ledger.Gap{Why: "x"}}
+	cases := map[string]struct {
+		change func(x *ledger.Exported)
+		want   string // part of the text
+	}{
+		"body":    {func(x *ledger.Exported) { x.Entries[2].Body = []byte(`{"set":"other","services":{}}`) }, "entry was changed"},
+		"time":    {func(x *ledger.Exported) { x.Entries[2].Time = x.Entries[2].Time.Add(time.Second) }, "entry was changed"},
+		"unique":  {func(x *ledger.Exported) { x.Entries[2].Unique = "x" }, "entry was changed"},
+		"service": {func(x *ledger.Exported) { x.Entries[2].Service = "other" }, "entry was changed"},
+		"dropped": {func(x *ledger.Exported) { x.Entries = append(x.Entries[:3:3], x.Entries[4:]...) }, "stands where 4 should"},
+		"swapped": {func(x *ledger.Exported) { x.Entries[3], x.Entries[4] = x.Entries[4], x.Entries[3] }, "stands where 4 should"},
+		"kind":    {func(x *ledger.Exported) { x.Entries[5].Kind = "storm" }, "cannot be read"},
+		"forked":  {func(x *ledger.Exported) { relink(x, 5, ledger.Position{Seq: 5, Hash: "other"}, gap) }, "does not follow entry 5"},
+		"no init": {func(x *ledger.Exported) { begin(&x.Entries[0]) }, "a chain begins with init"},
+	}
+	for name, tc := range cases {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			h := good(t)
 			x := h.export()
-			change(&x)
-			if named := checker.Check(x, h.journal, checker.Options{}).Named(); !slices.Contains(named, checker.ChainWhole) {
-				t.Errorf("named %v, want %s", named, checker.ChainWhole)
+			tc.change(&x)
+			r := checker.Check(x, h.journal, checker.Options{})
+			if !slices.ContainsFunc(r.Violations, func(v checker.Violation) bool {
+				return v.Invariant == checker.ChainWhole && strings.Contains(v.Text, tc.want)
+			}) {
+				t.Errorf("no %q in %v", tc.want, r.Violations)
 			}
 		})
+	}
+	if named := checker.Corrupt(ledger.ErrCorrupt).Named(); !cmp.Equal(named, []checker.Invariant{checker.ChainWhole}) {
+		t.Errorf("a broken export was named %v", named)
+	}
+}
+
+// begin makes the first entry a gap whose hash is right, as the definition in
+// the ledger's documentation has it.
+func begin(e *ledger.Entry) {
+	e.Kind, e.Body = ledger.KindGap, []byte(`{"why":"x"}`)
+	text := ""
+	for _, f := range []string{"setpoint.dev/ledger/v1", "1", "", e.Time.Format(time.RFC3339Nano), "gap", "", "", string(e.Body)} {
+		text += fmt.Sprintf("%d:%s\n", len(f), f)
+	}
+	sum := sha256.Sum256([]byte(text))
+	e.Hash = hex.EncodeToString(sum[:])
+}
+
+// TestReportsAddUp: many histories are told of as one.
+func TestReportsAddUp(t *testing.T) {
+	h := good(t)
+	clean := h.check()
+	h.journal = append(h.journal, *h.effectOf(k4.key()))
+	sum := checker.Report{}.Add(clean).Add(h.check()).Add(checker.Report{})
+	if sum.Keys != 2*clean.Keys || sum.Effects != 2*clean.Effects+1 || sum.DoubleEffects != 1 || len(sum.Violations) != 1 ||
+		!cmp.Equal(sum.Named(), []checker.Invariant{checker.OneEffect}) || sum.Checked[0].Instances != 2*clean.Checked[0].Instances {
+		t.Errorf("%+v", sum)
 	}
 }
