@@ -44,8 +44,12 @@ func (d Decision) Permit() (p Permit, ok bool) {
 	return Permit{f: f, expires: f.at.Add(f.ttl)}, true
 }
 
-// Valid reports whether the permit was minted and has not expired at now.
-func (p Permit) Valid(now time.Time) bool { return p.f.digest != "" && now.Before(p.expires) }
+// Valid reports whether the permit was minted and has not expired at now, by the
+// clock and by the time that went by: a clock that is set back prolongs nothing,
+// and neither does a machine that slept, whose monotonic time stood still.
+func (p Permit) Valid(now time.Time) bool {
+	return p.f.digest != "" && now.Before(p.expires) && now.Round(0).Before(p.expires.Round(0))
+}
 
 // Service returns the service that the permit is for.
 func (p Permit) Service() string { return p.f.service }

@@ -61,6 +61,10 @@ type world struct {
 	asked    atomic.Int64
 	store    *sqlite.Store
 	tracer   trace.Tracer // nil: none
+	// options changes how the next loop is made; nil: it is not.
+	options func(*reconcile.Options)
+	// mono is time that no correction moves; only some tests look at it.
+	mono time.Duration
 	// faulty wraps the store when it is set.
 	faulty *faultyStore
 	r      *reconcile.Reconciler
@@ -293,7 +297,21 @@ func (w *world) clock() time.Time {
 func (w *world) pass(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.now = w.now.Add(d)
+	w.now, w.mono = w.now.Add(d), w.mono+d
+}
+
+// monotonic goes on with the world's time, but not with a clock that is set.
+func (w *world) monotonic() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.mono
+}
+
+// setClock moves the clock, and no time goes by.
+func (w *world) setClock(by time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(by)
 }
 
 // start opens the ledger and makes a loop, as a new process does.
@@ -306,22 +324,33 @@ func (w *world) start() {
 	opened := w.store
 	w.t.Cleanup(func() { _ = opened.Close() })
 	w.faulty = &faultyStore{Store: opened}
+	w.r = w.made(w.options)
+	if err := w.r.Start(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// made is a loop over the open store.
+func (w *world) made(change func(*reconcile.Options)) *reconcile.Reconciler {
+	w.t.Helper()
 	hook, err := webhook.New(webhook.Options{Allow: w.cfg.Executors.Webhook.Allow, Now: w.clock})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.r, err = reconcile.New(w.t.Context(), reconcile.Options{
+	o := reconcile.Options{
 		Config: w.cfg, Documents: w.documents, Measurer: w,
 		Proposer: scripted{w}, Policy: ruled{w}, Executors: map[string]execute.Executor{"webhook": hook},
 		Receivers: []escalate.Receiver{w.pager}, Silencers: []reconcile.Silencer{w}, Store: w.faulty, Tracer: w.tracer, Freezes: w.freezer, Now: w.clock,
 		Logger: slog.New(slog.NewTextHandler(logTo{w.t}, nil)),
-	})
+	}
+	if change != nil {
+		change(&o)
+	}
+	r, err := reconcile.New(w.t.Context(), o)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.r.Start(w.t.Context()); err != nil {
-		w.t.Fatal(err)
-	}
+	return r
 }
 
 // restart ends the process at this moment, whatever it was doing, and starts
