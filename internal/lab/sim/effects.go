@@ -101,7 +101,7 @@ func (c claimed) free() bool {
 	return false
 }
 
-func (m *monitor) outcome(_ ledger.Entry, b ledger.Outcome) {
+func (m *monitor) outcome(b ledger.Outcome) {
 	c := m.claims[b.Key]
 	if !c.effect.Judged() || c.outcome != "" {
 		m.breaks("one-outcome", "%s is judged %s, it is %s and was judged %q", b.Key, b.Judgement.Outcome, c.effect, c.outcome)
@@ -124,7 +124,7 @@ func (m *monitor) lastLook(r *replica, key gate.Key, service string) {
 }
 
 // sent sees a request leave.
-func (m *monitor) sent(msg message, _ int) {
+func (m *monitor) sent(msg message) {
 	m.checked++
 	c, ok := m.claims[msg.key]
 	switch {
@@ -147,7 +147,7 @@ func (m *monitor) sent(msg message, _ int) {
 }
 
 // effect sees a line of the actuator's journal.
-func (m *monitor) effect(f effect, _ time.Time) {
+func (m *monitor) effect(f effect) {
 	m.checked++
 	c, ok := m.claims[f.key]
 	switch {

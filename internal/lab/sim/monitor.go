@@ -107,7 +107,15 @@ func (m *monitor) entry(e ledger.Entry, body any, by *replica) {
 	case ledger.Settled:
 		m.settled(e, b)
 	case ledger.Outcome:
-		m.outcome(e, b)
+		m.outcome(b)
+	default:
+		m.people(e, body)
+	}
+}
+
+// people sees what people were asked and said.
+func (m *monitor) people(e ledger.Entry, body any) {
+	switch b := body.(type) {
 	case approve.Ticket:
 		b.ID, b.Service = ledger.TicketID(e.Seq), e.Service
 		m.tickets[b.ID] = question{Ticket: b, said: map[string]bool{}}
@@ -196,14 +204,7 @@ func (m *monitor) measured(b ledger.Claim, by *replica) {
 // bytes, used once.
 func (m *monitor) allowed(e ledger.Entry, b ledger.Claim) {
 	if b.Ticket == "" {
-		if b.Verdict != gate.Auto {
-			m.breaks("permission", "%s is claimed by verdict %s without a ticket", b.Key, b.Verdict)
-		}
-		for id, q := range m.tickets {
-			if q.Service == e.Service && q.Key == b.Key && !q.ended && !q.denied {
-				m.breaks("tickets-reserve-their-key", "%s is claimed although %s is open", b.Key, id)
-			}
-		}
+		m.alone(e.Service, b)
 		return
 	}
 	q := m.tickets[b.Ticket]
@@ -217,6 +218,17 @@ func (m *monitor) allowed(e ledger.Entry, b ledger.Claim) {
 	}
 	q.claimed = true
 	m.tickets[b.Ticket] = q
+}
+
+func (m *monitor) alone(service string, b ledger.Claim) {
+	if b.Verdict != gate.Auto {
+		m.breaks("permission", "%s is claimed by verdict %s without a ticket", b.Key, b.Verdict)
+	}
+	for id, q := range m.tickets {
+		if q.Service == service && q.Key == b.Key && !q.ended && !q.denied {
+			m.breaks("tickets-reserve-their-key", "%s is claimed although %s is open", b.Key, id)
+		}
+	}
 }
 
 // answer counts principals, by its own list of who is who.
@@ -240,93 +252,4 @@ func (q question) agreed() bool {
 		}
 	}
 	return len(q.Needs) > 0
-}
-
-// paid keeps the books of DESIGN promise 4: the dearest outcome is charged and
-// was left in both balances, and what failed too often waits for a reset.
-func (m *monitor) paid(e ledger.Entry, b ledger.Claim) {
-	if why := m.row(e.Service, b.Action.Name); why != "" {
-		m.breaks("suspended-actions-wait", "%s runs %s, which %s", b.Key, b.Action.Name, why)
-	}
-	if b.Verdict != gate.Auto {
-		if b.Charge != 0 {
-			m.breaks("approved-is-free", "%s is charged %v", b.Key, b.Charge)
-		}
-		return
-	}
-	if b.Charge != costWorsened {
-		m.breaks("claims-are-charged", "%s is charged %v, the dearest outcome costs %v", b.Key, b.Charge, costWorsened)
-	}
-	own := capacity - m.spent(e.Service, b.Action.Name, e.Time)
-	global := globalCapacity - m.spent("", "", e.Time)
-	if own < costWorsened || global < costWorsened {
-		m.breaks("balance-never-negative", "%s costs %v, left are %v of its action and %v of all", b.Key, costWorsened, own, global)
-	}
-}
-
-// spent is what counts against a budget; a charge that is about to age out may
-// be gone on a host whose clock is ahead.
-func (m *monitor) spent(service, action string, now time.Time) float64 {
-	var since time.Time
-	for _, r := range m.resets {
-		if r.service == service && r.action == action {
-			since = r.at
-		}
-	}
-	sum := 0.0
-	for _, key := range m.order {
-		c := m.claims[key]
-		mine := service == "" || c.service == service && c.Action.Name == action
-		if mine && c.Verdict == gate.Auto && !c.at.Before(since) && now.Before(c.at.Add(period-apartBy)) {
-			sum += c.charge()
-		}
-	}
-	return sum
-}
-
-func (c claimed) charge() float64 {
-	switch c.effect {
-	case execute.Void, execute.NotLanded, execute.NoOp, execute.Failed, execute.NotNow:
-		return 0
-	}
-	if c.outcome != "" {
-		return c.cost
-	}
-	return costWorsened
-}
-
-// row says whether an action harmed twice or did nothing three times in a row
-// since its last reset.
-func (m *monitor) row(service, action string) string {
-	var since time.Time
-	for _, r := range m.resets {
-		if r.service == service && (r.action == action || r.action == "") {
-			since = r.at
-		}
-	}
-	worse, nothing := 0, 0
-	for _, key := range m.order {
-		c := m.claims[key]
-		if c.service != service || c.Action.Name != action || !c.changedAt.After(since) {
-			continue
-		}
-		switch c.effect {
-		case execute.Failed, execute.NotNow, execute.NoOp:
-			nothing++
-		case execute.Applied, execute.AppliedWithError, execute.Landed:
-			nothing = 0
-		}
-		if c.outcome == compare.OutcomeWorsened {
-			worse++
-		} else if c.outcome != "" {
-			worse = 0
-		}
-	}
-	switch {
-	case worse >= 2:
-		return fmt.Sprintf("worsened %d times in a row", worse)
-	case nothing >= 3:
-		return fmt.Sprintf("did nothing %d times in a row", nothing)
-	}
-	return ""
 }

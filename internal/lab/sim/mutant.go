@@ -4,8 +4,8 @@ package sim
 // The product has no such switch; only the tests of this package set one.
 type mutant string
 
+// The mutants; "" is none.
 const (
-	noMutant mutant = ""
 	// claimAfterSend sends first and claims afterwards.
 	claimAfterSend mutant = "claim after send"
 	// noSecondGate starts whatever was claimed.

@@ -83,7 +83,7 @@ func (w *world) post(r *replica, p gate.Permit) int {
 	}
 	m.replyLost = w.fault(w.faults.net)
 	w.mail = append(w.mail, m)
-	w.mon.sent(m, len(w.mail)-1)
+	w.mon.sent(m)
 	w.note("sent %s of %s", a.Name, m.key)
 	return len(w.mail) - 1
 }
@@ -131,7 +131,7 @@ func (w *world) receive(m message, id int) execute.Effect {
 		return result
 	}
 	w.act.journal = append(w.act.journal, effect{m.key, m.digest, m.target, w.at, id})
-	w.mon.effect(w.act.journal[len(w.act.journal)-1], m.sent)
+	w.mon.effect(w.act.journal[len(w.act.journal)-1])
 	w.helped(m.service)
 	return result
 }

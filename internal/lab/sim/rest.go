@@ -6,6 +6,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/execute"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/internal/step"
 )
@@ -32,7 +33,7 @@ func (w *world) rest() {
 		w.at = w.at.Add(2 * sweep)
 	}
 	for i := 0; i < w.services && len(w.mon.broken) == 0; i++ {
-		w.settledOrTold(&w.reps[0], i)
+		w.settledOrTold(i)
 	}
 }
 
@@ -54,43 +55,50 @@ func (w *world) sweepOnce(r *replica) {
 }
 
 // settledOrTold is the end of a seed: liveness, and failing toward people.
-func (w *world) settledOrTold(r *replica, i int) {
+func (w *world) settledOrTold(i int) {
 	w.mon.checked++
-	name := serviceName(i)
-	s := w.chain.head
-	svc := w.specs(r)[i]
-	limit := svc.Remediation.ApprovalFor + unknownFor + time.Minute
-	n := w.noticeFacts(r, svc)
+	s, name := w.chain.head, serviceName(i)
+	svc := w.specs(&w.reps[0])[i]
+	n := w.noticeFacts(svc)
 	told := len(step.Notices(n)) > 0
 	for _, e := range s.Effects {
-		if e.Service != name || w.at.Sub(e.ClaimedAt) < limit {
-			continue
-		}
-		switch {
-		case e.Effect == execute.Claimed || e.InDoubt():
-			w.mon.breaks("everything-settles", "%s is still %s", e.Claim.Key, e.Effect)
-		case e.Effect.Judged() && e.Judgement == nil:
-			w.mon.breaks("everything-settles", "%s was never judged", e.Claim.Key)
-		case e.Effect == execute.Unknown && !told:
-			w.mon.breaks("fails-toward-people", "nobody is told that the fate of %s is unknown", e.Claim.Key)
+		if e.Service == name && w.at.Sub(e.ClaimedAt) > svc.Remediation.ApprovalFor+unknownFor+time.Minute {
+			w.ended(e, told)
 		}
 	}
-	if t, open := s.OpenTicket(name); open && w.at.Sub(t.Expires) > time.Minute+limits().MinSpacing+2*sweep {
+	if t, open := s.OpenTicket(name); open && w.at.Sub(t.Expires) > time.Minute+w.limits.MinSpacing+2*sweep {
 		w.mon.breaks("everything-settles", "%s is still %s", t.ID, t.State)
 	}
-	sv, _ := s.Service(name)
-	missed := sv.State == compare.Breached || sv.State == compare.Unknown && sv.Reason != compare.LowTraffic
-	if missed && n.InFlight == nil && w.at.Sub(sv.EpisodeSince) > svc.Remediation.EscalateWithin+time.Minute &&
-		w.at.Sub(sv.Since) > unknownFor+time.Minute && !told {
-		w.mon.breaks("fails-toward-people", "%s is %s since %s, and nobody is told", name, sv.State, clock(sv.EpisodeSince))
+	if n.InFlight == nil && !told && w.missedLong(n) {
+		w.mon.breaks("fails-toward-people", "%s is %s since %s, and nobody is told", name, n.State.State, clock(n.State.EpisodeSince))
 	}
 	if told {
 		w.hit("with a person at the end")
 	}
 }
 
+// ended: an old effect was settled and judged, or somebody is told.
+func (w *world) ended(e *ledger.Effect, told bool) {
+	switch {
+	case e.Effect == execute.Claimed || e.InDoubt():
+		w.mon.breaks("everything-settles", "%s is still %s", e.Claim.Key, e.Effect)
+	case e.Effect.Judged() && e.Judgement == nil:
+		w.mon.breaks("everything-settles", "%s was never judged", e.Claim.Key)
+	case e.Effect == execute.Unknown && !told:
+		w.mon.breaks("fails-toward-people", "nobody is told that the fate of %s is unknown", e.Claim.Key)
+	}
+}
+
+// missedLong: the on-call should know by now.
+func (w *world) missedLong(n step.NoticeFacts) bool {
+	sv := n.State
+	missed := sv.State == compare.Breached || sv.State == compare.Unknown && sv.Reason != compare.LowTraffic
+	return missed && w.at.Sub(sv.Since) > unknownFor+time.Minute &&
+		w.at.Sub(sv.EpisodeSince) > n.Service.Remediation.EscalateWithin+time.Minute
+}
+
 // noticeFacts are filled as internal/reconcile fills them.
-func (w *world) noticeFacts(r *replica, svc spec.Service) step.NoticeFacts {
+func (w *world) noticeFacts(svc spec.Service) step.NoticeFacts {
 	s := w.chain.head
 	sv, _ := s.Service(svc.Name)
 	n := step.NoticeFacts{
