@@ -95,6 +95,10 @@ func classes() []class {
 		{"tear", "the last transaction of the log is cut off at each part", tearCases},
 		{"flip", "single bytes of the ledger's files are inverted", flipCases},
 		{"copy", "the ledger is replaced, deleted or older, between runs and under one", copyCases},
+		{"space", "the disk is full, or no file may grow, at a boundary", spaceCases},
+		{"failing", "a sync fails, or every write from one on", failingCases},
+		{"second", "a second process on one SQLite file", secondCases},
+		{"freeze", "a freeze while the agent hangs at a boundary", freezeCases},
 		{"clock", "the clock is set wrong while it runs, at a boundary, across a restart", clockCases},
 	}
 }

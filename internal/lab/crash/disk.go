@@ -93,9 +93,10 @@ func flipCases(_ context.Context, _ *world.Slot, short bool) ([]Case, error) {
 	return cases, nil
 }
 
-// flipped damages one byte. Whoever starts on it either finds nothing wrong
-// with what is left, and goes on as if nothing had happened; or it holds and
-// says so. Acting on a ledger that does not verify is neither.
+// flipped damages one byte. Whoever starts on it either finds the chain whole,
+// and goes on as if nothing had happened; or it holds and says so. Acting on a
+// chain that does not verify is neither. (What no entry rests on, a blob of old
+// evidence or free space, is found by `setpoint ledger verify` alone.)
 func (r *run) flipped(ctx context.Context, file string, part, parts int) Result {
 	if file == "-wal" || file == "-shm" {
 		r.result.Reached = r.runInto(ctx, world.Rig{At: "after outcome#1", Do: "kill"})
@@ -126,11 +127,17 @@ func (r *run) flipped(ctx context.Context, file string, part, parts int) Result 
 		// start of an effect cost nothing to lose; what came before is missed.
 		r.mayLose(seen.Seq)
 	}
-	sound := r.verifies(ctx)
-	if !r.goesOnOrHolds(ctx, sound) {
+	_, broken := r.chain(ctx)
+	if !r.goesOnOrHolds(ctx, broken == nil) {
 		return r.judgeBy(whole)
 	}
-	return r.judge(ctx)
+	if r.verifies(ctx) {
+		return r.judge(ctx)
+	}
+	if whole.Entries, err = r.chain(ctx); err != nil {
+		return r.giveUp(err)
+	}
+	return r.judgeBy(whole)
 }
 
 // goesOnOrHolds starts an agent and reports whether it ended the episode by
@@ -164,7 +171,7 @@ func (r *run) goesOnOrHolds(ctx context.Context, sound bool) bool {
 		}
 		return false
 	case !sound:
-		r.broke("it acted on a ledger that `setpoint ledger verify` refuses")
+		r.broke("it acted on a chain that does not verify")
 	}
 	if err := agent.Stop(patience); err != nil {
 		r.broke("%v", err)

@@ -2,6 +2,7 @@ package crash
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/lab/crash/world"
 	"github.com/setpoint-dev/setpoint/internal/lab/pager"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/ledger/sqlite"
 )
 
 // ledgerFiles are those of the store, by what follows the ledger's name.
@@ -117,6 +119,20 @@ func (r *run) holds(ctx context.Context, why string) {
 func (r *run) verifies(ctx context.Context) bool {
 	_, code, err := r.Command(ctx, "ledger", "verify")
 	return err == nil && code == 0
+}
+
+// chain reads the entries as they are, and verifies them.
+func (r *run) chain(ctx context.Context) (all []ledger.Entry, err error) {
+	reader, err := sqlite.OpenReader(r.Path(world.LedgerFile))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	_, err = ledger.Walk(ctx, reader, ledger.Position{}, func(e ledger.Entry) error {
+		all = append(all, e)
+		return nil
+	})
+	return all, err
 }
 
 // judgeBy holds the journal against an export that was made before the ledger

@@ -16,16 +16,29 @@ import (
 // traced are the system calls by which SQLite and the lock change a file.
 var traced = []string{"pwrite64", "fsync", "fdatasync", "ftruncate", "open", "openat", "flock"}
 
+// storeFiles are SQLite's own, and allFiles those that stand beside them too.
+var (
+	storeFiles = []string{"", "-wal", "-shm"}
+	allFiles   = []string{"", "-wal", "-shm", ".lock", ".seen"}
+)
+
+// trace is what strace does, to which files.
+type trace struct {
+	files           []string
+	log             string
+	syscall, inject string
+}
+
 // strace is the command line that traces the ledger's files. Its filter needs
 // absolute paths; a relative one matches nothing, silently.
-func strace(w *world.World, log, syscall, inject string) []string {
+func strace(w *world.World, t trace) []string {
 	// Without --seccomp-bpf, under which nothing is injected.
-	argv := []string{"strace", "-f", "-qq", "-o", log, "-e", "trace=" + syscall}
-	for _, file := range []string{"", "-wal", "-shm", ".lock", ".seen"} {
+	argv := []string{"strace", "-f", "-qq", "-o", t.log, "-e", "trace=" + t.syscall}
+	for _, file := range t.files {
 		argv = append(argv, "-P", w.Path(world.LedgerFile+file))
 	}
-	if inject != "" {
-		argv = append(argv, "-e", "inject="+syscall+":"+inject)
+	if t.inject != "" {
+		argv = append(argv, "-e", "inject="+t.syscall+":"+t.inject)
 	}
 	return argv
 }
@@ -54,7 +67,7 @@ func syscallCases(ctx context.Context, s *world.Slot, short bool) ([]Case, error
 	if why := noStrace(ctx); why != "" {
 		return skippedCase(why), nil
 	}
-	counts, err := countSyscalls(ctx, s)
+	counts, err := countSyscalls(ctx, s, allFiles)
 	if err != nil {
 		return nil, err
 	}
@@ -74,13 +87,13 @@ func syscallCases(ctx context.Context, s *world.Slot, short bool) ([]Case, error
 
 // countSyscalls gives the largest number of each call by one thread in a whole
 // episode.
-func countSyscalls(ctx context.Context, s *world.Slot) (map[string]int, error) {
+func countSyscalls(ctx context.Context, s *world.Slot, files []string) (map[string]int, error) {
 	w, err := s.New(ctx, episodes[0])
 	if err != nil {
 		return nil, err
 	}
 	log := w.Path("strace.log")
-	agent, err := w.Start(world.Rig{OneThread: true}, strace(w, log, strings.Join(traced, ","), "")...)
+	agent, err := w.Start(world.Rig{OneThread: true}, strace(w, trace{files: files, log: log, syscall: strings.Join(traced, ",")})...)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +135,7 @@ func killedInside(ctx context.Context, s *world.Slot, syscall string, n int) Res
 		return failed(err)
 	}
 	r := begin(w)
-	agent, err := r.Start(world.Rig{OneThread: true}, strace(w, os.DevNull, syscall, fmt.Sprintf("signal=KILL:when=%d", n))...)
+	agent, err := r.Start(world.Rig{OneThread: true}, strace(w, trace{allFiles, os.DevNull, syscall, fmt.Sprintf("signal=KILL:when=%d", n)})...)
 	if err != nil {
 		return failed(err)
 	}
