@@ -19,7 +19,7 @@ func foldFreeze(s *State, e Entry, b Freeze) string {
 	if _, ok := s.Freezes[b.ID]; ok {
 		return "the freeze is recorded already"
 	}
-	s.Freezes[b.ID], s.ClaimsMoved = b, e.Seq
+	s.Freezes[b.ID], s.FrozenAt[b.Service], s.ClaimsMoved = b, e.Seq, e.Seq
 	return ""
 }
 
@@ -53,31 +53,51 @@ func foldReset(s *State, e Entry, b Reset) string {
 	return ""
 }
 
-// CeilingAt is a ceiling in force, with what it replaced.
+// CeilingAt is a ceiling that a person set.
 type CeilingAt struct {
 	Ceiling
 	At time.Time
-	// Was holds again when Until has passed.
-	Was gate.Verdict
+	// Before holds again when Until has passed, if it holds longer; nil without.
+	Before *CeilingAt `json:",omitempty"`
 }
 
-func (c CeilingAt) at(now time.Time) gate.Verdict {
-	if !c.Until.IsZero() && !now.Before(c.Until) {
-		return c.Was
+// at is the newest of the ceilings that holds at now.
+func (c *CeilingAt) at(now time.Time) gate.Verdict {
+	for ; c != nil; c = c.Before {
+		if c.Until.IsZero() || now.Before(c.Until) {
+			return c.To
+		}
 	}
-	return c.To
+	return gate.Auto
+}
+
+// after is the newest of the ceilings that holds longer than until; none holds
+// longer than what has no end.
+func (c *CeilingAt) after(until time.Time) *CeilingAt {
+	if until.IsZero() {
+		return nil
+	}
+	for c != nil && !c.Until.IsZero() && !c.Until.After(until) {
+		c = c.Before
+	}
+	return c
+}
+
+// ceiling is what was set of an action; nil without.
+func (s *State) ceiling(service, action string) *CeilingAt {
+	c, ok := s.Ceilings[service][action]
+	if !ok {
+		return nil
+	}
+	return &c
 }
 
 func foldCeiling(s *State, e Entry, b Ceiling) string {
-	was := gate.Auto
-	if have, ok := s.Ceilings[e.Service][b.Action]; ok {
-		was = have.at(e.Time)
-	}
 	of := maps.Clone(s.Ceilings[e.Service])
 	if of == nil {
 		of = map[string]CeilingAt{}
 	}
-	of[b.Action] = CeilingAt{Ceiling: b, At: e.Time, Was: was}
+	of[b.Action] = CeilingAt{Ceiling: b, At: e.Time, Before: s.ceiling(e.Service, b.Action).after(b.Until)}
 	s.Ceilings[e.Service] = of
 	s.ClaimsMoved = e.Seq
 	return ""
@@ -88,20 +108,14 @@ func foldCeiling(s *State, e Entry, b Ceiling) string {
 func (s *State) Ceiling(service, action string, now time.Time) gate.Verdict {
 	lowest := gate.Auto
 	for _, name := range []string{"", action} {
-		if c, ok := s.Ceilings[service][name]; ok {
-			lowest = min(lowest, c.at(now))
-		}
+		lowest = min(lowest, s.ceiling(service, name).at(now))
 	}
 	return lowest
 }
 
 // CeilingDraft records a ceiling that differs from the one in force.
 func CeilingDraft(s *State, service string, c Ceiling, now time.Time) (Draft, error) {
-	own := gate.Auto
-	if have, ok := s.Ceilings[service][c.Action]; ok {
-		own = have.at(now)
-	}
-	if own == c.To {
+	if s.ceiling(service, c.Action).at(now) == c.To {
 		return Draft{}, fmt.Errorf("the ceiling is %s: %w", c.To, ErrExists)
 	}
 	return Draft{Kind: KindCeiling, Service: service, Body: c}, nil
@@ -109,6 +123,9 @@ func CeilingDraft(s *State, service string, c Ceiling, now time.Time) (Draft, er
 
 func foldLowered(s *State, e Entry, b Lowered) string {
 	s.ClaimsMoved = e.Seq
+	if e.Time.Before(s.Time) {
+		s.rewind(e.Time)
+	}
 	if e.Service == "" {
 		return ""
 	}
@@ -129,9 +146,12 @@ func foldLowered(s *State, e Entry, b Lowered) string {
 	return ""
 }
 
+// clockAhead is why a claim or a ticket of a time to come is void.
+const clockAhead = "clock-ahead"
+
 // LoweredDrafts are the entries that lower the mark of each named service that
-// lies in the future, and the time of the chain if that does. It is ErrLost
-// where nothing does: then no clock ran ahead.
+// lies in the future, and the time of the chain if that does, and end the claims
+// and tickets of then. It is ErrLost where nothing does: then no clock ran ahead.
 func LoweredDrafts(s *State, windows map[string]gate.WindowID, by, reason string, now time.Time) ([]Draft, error) {
 	var ds []Draft
 	add := func(service, to string) {
@@ -148,7 +168,8 @@ func LoweredDrafts(s *State, windows map[string]gate.WindowID, by, reason string
 	if len(ds) == 0 {
 		return nil, lost("no mark lies in the future, and neither does the newest entry, of %s", s.Time.Format(time.RFC3339))
 	}
-	return ds, nil
+	over, err := overtaken(s, now, clockAhead)
+	return append(ds, over...), err
 }
 
 func foldAdopted(s *State, e Entry, _ Adopted) string {

@@ -87,15 +87,20 @@ func (s *State) forgetEffects(sv *Service) {
 	s.put(&c)
 }
 
-// forgetTickets keeps those that hold an action until the episode ends.
+// forgetTickets keeps those that hold an action until the episode ends, and
+// those of effects that are under way.
 func (s *State) forgetTickets(sv *Service) {
 	c := *sv
+	locked := map[string]bool{}
+	for _, key := range s.Unsettled {
+		locked[s.Effects[key].Claim.Ticket] = true
+	}
 	old := len(sv.Tickets) - keptTickets
 	c.Tickets = nil
 	for i, id := range sv.Tickets {
 		t := s.Tickets[id]
 		refused := t.State == approve.Denied || t.State == approve.Expired
-		if i >= old || refused && t.Episode == sv.Episode {
+		if i >= old || locked[id] || refused && t.Episode == sv.Episode {
 			c.Tickets = append(c.Tickets, id)
 			continue
 		}

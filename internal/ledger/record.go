@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/compare"
@@ -25,17 +26,25 @@ type Record struct {
 type Row struct {
 	Length int
 	Last   gate.Key
-	// Pardoned is how many of them the last reset forgives, until Until if that
-	// is set.
-	Pardoned int
-	Until    time.Time
+	// Pardons are of resets that may still hold, oldest first, each shorter than
+	// the one before.
+	Pardons []Pardon `json:",omitempty"`
+}
+
+// Pardon is that a reset forgives the first Of of a row, until Until if that is
+// set.
+type Pardon struct {
+	Of    int
+	Until time.Time
 }
 
 func (r Row) counting(now time.Time) int {
-	if !r.Until.IsZero() && !now.Before(r.Until) {
-		return r.Length
+	for _, p := range slices.Backward(r.Pardons) {
+		if p.Until.IsZero() || now.Before(p.Until) {
+			return r.Length - p.Of
+		}
 	}
-	return r.Length - r.Pardoned
+	return r.Length
 }
 
 func (r *Row) add(key gate.Key, hit bool) {
@@ -46,7 +55,19 @@ func (r *Row) add(key gate.Key, hit bool) {
 	r.Length, r.Last = r.Length+1, key
 }
 
-func (r *Row) pardon(until time.Time) { r.Pardoned, r.Until = r.Length, until }
+func (r *Row) pardon(until time.Time) {
+	if r.Length == 0 {
+		return
+	}
+	// Older ones count again when this one has ended, if they hold longer.
+	var kept []Pardon
+	for _, p := range r.Pardons {
+		if !until.IsZero() && (p.Until.IsZero() || p.Until.After(until)) {
+			kept = append(kept, p)
+		}
+	}
+	r.Pardons = append(kept, Pardon{Of: r.Length, Until: until})
+}
 
 // record changes the record of an action.
 func (s *State) record(service, action string, change func(*Record)) {
