@@ -23,6 +23,11 @@ func (m *monitor) started(e ledger.Entry, b ledger.Started, by *replica) {
 		m.breaks("gated-again-before-start", "%s is started on what was seen at %s (%s %s), claimed at %s",
 			b.Key, clock(p.mono), p.real.state, p.real.reason, clock(c.at))
 	}
+	for id, f := range m.freezes {
+		if !m.thawed[id] && (f.Service == "" || f.Service == c.service) {
+			m.breaks("no-start-while-frozen", "%s is started although %s is recorded", b.Key, id)
+		}
+	}
 	m.pace(e, c)
 	if q := m.tickets[c.Ticket]; c.Ticket != "" && (q.denied || q.ended) {
 		m.breaks("a-deny-stops-it", "%s is started although %s was denied or ended before", b.Key, c.Ticket)
