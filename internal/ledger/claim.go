@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 )
 
@@ -37,7 +38,10 @@ func ClaimAllowed(s *State, service string, c Claim, decidedAt Position) error {
 		return err
 	}
 	onService, onTarget := s.InFlight(service, c.Target)
+	sv, _ := s.Service(service)
 	switch {
+	case sv.State != "" && sv.State != compare.Breached && !c.Undo:
+		return fmt.Errorf("claim %s: %w: the service is %s", c.Key, ErrLost, sv.State)
 	case onService != nil:
 		return fmt.Errorf("claim %s: %w: %s of the service is %s", c.Key, ErrLost, onService.Claim.Key, onService.standing())
 	case onTarget != nil:

@@ -139,11 +139,15 @@ func ClaimDraft(s *State, service string, c Claim, decidedAt Position) (Draft, e
 }
 
 // StartDraft goes from claimed to started. It must be durable before the first
-// byte is sent. A deny that was recorded between the two still stops it.
+// byte is sent. A deny or a freeze that was recorded between the two still stops
+// it.
 func StartDraft(s *State, key gate.Key) (Draft, error) {
 	ef, why := s.move(key, execute.Started)
 	if why != "" {
 		return Draft{}, lost("%s", why)
+	}
+	if max(s.FrozenAt[""], s.FrozenAt[ef.Service]) > ef.ClaimSeq {
+		return Draft{}, lost("%s was frozen after the claim", ef.Service)
 	}
 	if id := ef.Claim.Ticket; id != "" {
 		if t, ok := s.Tickets[id]; !ok || t.State != approve.Approved {

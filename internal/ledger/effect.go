@@ -146,6 +146,19 @@ func (e Effect) charged() budget.Charge {
 	}
 }
 
+// Claimed counts the effects of a service ("" for all) that are claimed and
+// neither started nor void, but for one: each may be sent at any moment.
+func (s *State) Claimed(service string, without gate.Key) int {
+	n := 0
+	for _, key := range s.Unsettled {
+		e := s.Effects[key]
+		if e.Effect == execute.Claimed && key != without && (service == "" || e.Service == service) {
+			n++
+		}
+	}
+	return n
+}
+
 // Sent counts the effects of a service ("" for all) sent at or after a time.
 func (s *State) Sent(service string, since time.Time) int {
 	from, _ := slices.BinarySearchFunc(s.Starts, since, func(st Start, t time.Time) int { return st.At.Compare(t) })

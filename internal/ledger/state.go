@@ -49,7 +49,10 @@ type State struct {
 	// again after its thaw is removed, not believed.
 	Freezes map[string]Freeze
 	Thawed  map[string]Thaw
-	Pages   map[string]*escalate.Page
+	// FrozenAt is the number of the newest freeze entry of a service ("" for
+	// all): a claim from before it is not started.
+	FrozenAt map[string]uint64
+	Pages    map[string]*escalate.Page
 	// Deliveries by page and receiver.
 	Deliveries map[string]map[string]escalate.Delivery
 	Resets     []budget.Reset
@@ -197,7 +200,7 @@ func NewState() *State {
 	return &State{
 		Services: map[string]*Service{}, Effects: map[gate.Key]*Effect{},
 		Decisions: map[string]*Decision{}, Tickets: map[string]*approve.Ticket{},
-		Freezes: map[string]Freeze{}, Thawed: map[string]Thaw{},
+		Freezes: map[string]Freeze{}, Thawed: map[string]Thaw{}, FrozenAt: map[string]uint64{},
 		Pages: map[string]*escalate.Page{}, Deliveries: map[string]map[string]escalate.Delivery{},
 		Ceilings: map[string]map[string]CeilingAt{},
 	}
@@ -217,7 +220,7 @@ func (s *State) Clone() *State {
 	c := *s
 	c.Services, c.Effects = maps.Clone(s.Services), maps.Clone(s.Effects)
 	c.Decisions, c.Tickets = maps.Clone(s.Decisions), maps.Clone(s.Tickets)
-	c.Freezes, c.Thawed = maps.Clone(s.Freezes), maps.Clone(s.Thawed)
+	c.Freezes, c.Thawed, c.FrozenAt = maps.Clone(s.Freezes), maps.Clone(s.Thawed), maps.Clone(s.FrozenAt)
 	c.Pages, c.Deliveries = maps.Clone(s.Pages), maps.Clone(s.Deliveries)
 	// Clipped, an append to the copy moves it instead of writing into spare
 	// room that the original uses too.

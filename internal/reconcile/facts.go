@@ -50,8 +50,11 @@ func (p *pass) pastFacts(f *gate.Facts, s *ledger.State, item propose.Item, key,
 	onService, onTarget := s.InFlight(p.svc.Name, target)
 	f.InFlight, f.InFlightTarget = naming(onService, without), naming(onTarget, without)
 	hour := p.r.storeTime(p.now).Add(-time.Hour)
-	f.SentService, f.SentGlobal = s.Sent(p.svc.Name, hour), s.Sent("", hour)
-	// Its own claim was not sent yet, so it is in none of these.
+	// What others have claimed counts as sent: otherwise two services that are
+	// one below the cap would both pass it.
+	f.SentService = s.Sent(p.svc.Name, hour) + s.Claimed(p.svc.Name, without)
+	f.SentGlobal = s.Sent("", hour) + s.Claimed("", without)
+
 	f.LastSent = p.r.hostTime(s.LastSent(p.svc.Name, ""))
 	f.ActionSent = p.r.hostTime(s.LastSent(p.svc.Name, item.Action.Name))
 	f.OpenTickets = s.OpenTickets()

@@ -66,7 +66,7 @@ func (p *pass) judge(ctx context.Context, e *ledger.Effect) error {
 		return nil
 	}
 	cost := 0.0
-	if e.Claim.Charge > 0 {
+	if e.Claim.Verdict == gate.Auto {
 		cost = budget.Cost(j.Outcome, j.Recovering, e.Claim.Costs)
 	}
 	err := p.r.book.one(ctx, func(s *ledger.State) (ledger.Draft, error) {
