@@ -200,7 +200,7 @@ func (s *Server) start(bin string) error {
 	}
 	cmd := exec.Command("/bin/sh", "-c", keeper, "pgtest", filepath.Join(bin, "postgres"), "-D", s.data(), //nolint:noctx // stop ends it
 		"-c", "listen_addresses=127.0.0.1", "-c", "port="+strconv.Itoa(port), "-c", "unix_socket_directories="+s.dir,
-		"-c", "max_connections=200", "-c", "shared_buffers=16MB", "-c", "log_min_messages=warning")
+		"-c", "max_connections=500", "-c", "shared_buffers=16MB", "-c", "log_min_messages=warning")
 	cmd.Dir, cmd.SysProcAttr, cmd.ExtraFiles = s.dir, attributes(), []*os.File{read}
 	cmd.Env = append(environment(), "HOME="+s.dir)
 	err = errors.Join(cmd.Start(), read.Close())
@@ -236,9 +236,9 @@ func (s *Server) ready() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startsIn)
 	defer cancel()
 	for {
-		conn, err := pgx.Connect(ctx, s.DSN("postgres"))
+		err := s.ours(ctx)
 		if err == nil {
-			return conn.Close(ctx)
+			return nil
 		}
 		if _, err := os.Stat(filepath.Join(s.dir, "over")); err == nil {
 			return fmt.Errorf("postgresql ended at its start:\n%s", s.logged())
@@ -249,6 +249,24 @@ func (s *Server) ready() error {
 		case <-time.After(firstPoll):
 		}
 	}
+}
+
+// ours reports whether the server on the port is this one: another may have
+// taken the port since it was free.
+func (s *Server) ours(ctx context.Context) (err error) {
+	conn, err := pgx.Connect(ctx, s.DSN("postgres"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
+	var data string
+	if err := conn.QueryRow(ctx, `SHOW data_directory`).Scan(&data); err != nil {
+		return err
+	}
+	if data != s.data() {
+		return fmt.Errorf("another server is on port %d", s.port)
+	}
+	return nil
 }
 
 func (s *Server) logged() string {
