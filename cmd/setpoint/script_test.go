@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -29,9 +30,16 @@ func TestMain(m *testing.M) {
 // TestScript runs the stories in testdata/script, each a whole world. Every
 // one has a Prometheus that says what the script tells it to (command prom)
 // and an actuator that counts (command effects).
-func TestScript(t *testing.T) {
+func TestScript(t *testing.T) { stories(t, "testdata/script", nil) }
+
+// stories runs every story of a folder, with further commands if it has any.
+func stories(t *testing.T, dir string, more map[string]func(*testscript.TestScript, bool, []string)) {
+	commands := map[string]func(*testscript.TestScript, bool, []string){
+		"prom": cmdProm, "effects": cmdEffects, "signal": cmdSignal, "eventually": cmdEventually, "expand": cmdExpand, "ask": cmdAsk, "lose-replies": cmdLose,
+	}
+	maps.Copy(commands, more)
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
@@ -48,9 +56,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("ROOT", root)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"prom": cmdProm, "effects": cmdEffects, "signal": cmdSignal, "eventually": cmdEventually, "expand": cmdExpand, "ask": cmdAsk, "lose-replies": cmdLose,
-		},
+		Cmds: commands,
 	})
 }
 
