@@ -1,0 +1,3 @@
+module example.test/tiny
+
+go 1.26
