@@ -19,7 +19,7 @@ type initPlan struct {
 	services int
 	drafts   []draft
 	// What the documents refer to, sorted.
-	receivers, groups, allow, secrets []string
+	receivers, groups, allow, programs, secrets []string
 }
 
 // planInit reads the documents that setpoint.yaml in dir will name.
@@ -94,6 +94,11 @@ func (p *initPlan) needs(r spec.Remediation) {
 	for _, act := range r.Actions {
 		p.allow = with(p.allow, origin(act.Target.URL), origin(act.Target.StatusURL))
 		p.secrets = with(p.secrets, act.Target.Secret)
+		for _, argv := range [][]string{act.Target.Argv, act.Target.StatusArgv} {
+			if len(argv) > 0 {
+				p.programs = with(p.programs, argv[0])
+			}
+		}
 	}
 }
 

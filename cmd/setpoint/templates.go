@@ -78,14 +78,19 @@ func approversSection(groups []string) string {
 }
 
 func executorsSection(p initPlan) string {
-	if len(p.allow) == 0 {
+	if len(p.allow)+len(p.programs) == 0 {
 		return `# executors:
 #   webhook: {allow: ["http://127.0.0.1:9099/"]}   # where an action may be sent, whatever a document says
 # secrets: {actuator: actuator.key}                # name: file`
 	}
-	text := `executors:                       # where an action may be sent, whatever a document says
-  webhook:                       # taken from your documents: read it before you raise maxMode
-    allow: [` + quoted(p.allow) + "]"
+	text := `executors:                       # where an action may be sent, whatever a document says;
+                                 # taken from your documents: read it before you raise maxMode`
+	if len(p.allow) > 0 {
+		text += "\n  webhook:\n    allow: [" + quoted(p.allow) + "]"
+	}
+	if len(p.programs) > 0 {
+		text += "\n  command:\n    allow: [" + quoted(p.programs) + "]\n    envAllow: [PATH]"
+	}
 	if len(p.secrets) > 0 {
 		text += "\n\nsecrets:                         # name: file; the actuator needs the same bytes"
 	}

@@ -31,14 +31,14 @@ var remedies = map[string]string{
 	gate.ReasonMaintenance:        "the end of the maintenance",
 	gate.ReasonException:          "the end of the exception",
 	gate.ReasonDependency:         "its dependency to be met",
-	gate.ReasonClock:              "clocks that agree within 5 s",
+	gate.ReasonClock:              "clocks of host, ledger and sources that agree within 5 s; `setpoint ledger lower-mark` after one that ran ahead",
 	gate.ReasonPolicyFault:        "a policy that loads (`setpoint policy check`)",
 	gate.ReasonUndefined:          "a policy rule that grants it",
 	gate.ReasonBudgetSpent:        "charges to age out, or `setpoint budget reset`",
 	gate.ReasonClassApproval:      "class: auto on the action",
 	gate.ReasonClassEscalate:      "class: approval or auto on the action",
 	gate.ReasonIrreversible:       "reversal: transient or restore, if that is true",
-	gate.ReasonUnmarked:           "a statusURL, so that it can be asked what became of it",
+	gate.ReasonUnmarked:           "a statusURL or statusArgv, so that it can be asked what became of it",
 	gate.ReasonWarming:            "data that covers the long window",
 	gate.ReasonDocumentsChanged:   "one holdFor without an episode after the change of the documents",
 	gate.ReasonSuspended:          "`setpoint budget reset --service … --action … --reason …`",
@@ -136,7 +136,7 @@ func why(r gate.Reason, mode, maxMode spec.Mode) string {
 	case gate.ReasonIrreversible:
 		return "reversal irreversible"
 	case gate.ReasonUnmarked:
-		return "it is unmarked (no statusURL)"
+		return "it is unmarked (no statusURL or statusArgv)"
 	}
 	return r.Text
 }
