@@ -56,10 +56,10 @@ func TestCeiling(t *testing.T) {
 		steps  []step
 		want   []when
 	}{
-		"none":     {"nobody said anything", nil, []when{{0, auto}}},
-		"lowered":  {"lowered for good", []step{at(1, ceiling(c, "scale", esc, 0))}, []when{{2, esc}, {9999, esc}}},
-		"until":    {"an end gives back what was", []step{at(1, ceiling(c, "scale", esc, 5))}, []when{{4, esc}, {5, auto}}},
-		"raised":   {"a raise stands alone", []step{at(1, ceiling(c, "scale", deny, 0)), at(2, ceiling(c, "scale", auto, 0))}, []when{{3, auto}}},
+		"none":    {"nobody said anything", nil, []when{{0, auto}}},
+		"lowered": {"lowered for good", []step{at(1, ceiling(c, "scale", esc, 0))}, []when{{2, esc}, {9999, esc}}},
+		"until":   {"an end gives back what was", []step{at(1, ceiling(c, "scale", esc, 5))}, []when{{4, esc}, {5, auto}}},
+		"raised":  {"a raise stands alone", []step{at(1, ceiling(c, "scale", deny, 0)), at(2, ceiling(c, "scale", auto, 0))}, []when{{3, auto}}},
 		"raised, until": {
 			"a raise that ends leaves the lower one",
 			[]step{at(1, ceiling(c, "scale", approval, 0)), at(2, ceiling(c, "scale", auto, 10))},
