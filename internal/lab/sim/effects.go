@@ -23,10 +23,8 @@ func (m *monitor) started(e ledger.Entry, b ledger.Started, by *replica) {
 		m.breaks("gated-again-before-start", "%s is started on what was seen at %s (%s %s), claimed at %s",
 			b.Key, clock(p.mono), p.real.state, p.real.reason, clock(c.at))
 	}
-	for id, f := range m.freezes {
-		if !m.thawed[id] && (f.Service == "" || f.Service == c.service) {
-			m.breaks("no-start-while-frozen", "%s is started although %s is recorded", b.Key, id)
-		}
+	if id := m.frozen(c.service); id != "" {
+		m.breaks("no-start-while-frozen", "%s is started although %s is recorded", b.Key, id)
 	}
 	m.pace(e, c)
 	if q := m.tickets[c.Ticket]; c.Ticket != "" && (q.denied || q.ended) {

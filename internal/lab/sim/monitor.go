@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -142,15 +143,23 @@ func (m *monitor) claim(e ledger.Entry, b ledger.Claim, by *replica) {
 	}
 	m.apartFromOthers(e, b)
 	m.measured(b, by)
-	for id, f := range m.freezes {
-		if !m.thawed[id] && (f.Service == "" || f.Service == e.Service) {
-			m.breaks("no-claim-while-frozen", "%s is claimed although %s is recorded", b.Key, id)
-		}
+	if id := m.frozen(e.Service); id != "" {
+		m.breaks("no-claim-while-frozen", "%s is claimed although %s is recorded", b.Key, id)
 	}
 	m.allowed(e, b)
 	m.paid(e, b)
 	m.claims[b.Key] = claimed{Claim: b, service: e.Service, at: e.Time, effect: execute.Claimed, changedAt: e.Time}
 	m.order = append(m.order, b.Key)
+}
+
+// frozen names a recorded freeze that stands; "" without one.
+func (m *monitor) frozen(service string) string {
+	for _, id := range slices.Sorted(maps.Keys(m.freezes)) {
+		if f := m.freezes[id]; !m.thawed[id] && (f.Service == "" || f.Service == service) {
+			return id
+		}
+	}
+	return ""
 }
 
 // apartFromOthers: one unsettled effect on a service and on a target, windows
