@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 )
@@ -20,6 +21,9 @@ type book struct {
 	// success of its own kind: a disk that is full can be read. While one is
 	// set the loop only observes (DESIGN section 7).
 	reading, writing error
+	// failures counts failed appends: whoever waited behind one does not try as
+	// well, or a server that hangs would hang each of them in turn.
+	failures atomic.Uint64
 	// corrupt is set once an entry did not fold. Nothing clears it but a start:
 	// what this process knows is no longer what the ledger says.
 	corrupt error
@@ -182,10 +186,14 @@ func (b *book) news(ctx context.Context) ([]string, error) {
 // sees a state that no entry is missing from; its error is returned as it is.
 // The entries after the state that the caller knew are returned, its own last.
 func (b *book) append(ctx context.Context, plan func(s *ledger.State) ([]ledger.Draft, error)) ([]ledger.Entry, error) {
+	before := b.failures.Load()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.store == nil {
 		return nil, errors.New("there is no ledger to write to")
+	}
+	if b.writing != nil && b.failures.Load() != before {
+		return nil, b.writing
 	}
 	if b.corrupt != nil {
 		return nil, b.corrupt
@@ -246,6 +254,7 @@ func (b *book) notWritten(ctx context.Context, err error) error {
 		b.corrupt = fmt.Errorf("append to the ledger: %w", err)
 		return b.corrupt
 	}
+	b.failures.Add(1)
 	b.writing = fmt.Errorf("append to the ledger: %w", err)
 	return b.writing
 }

@@ -69,9 +69,14 @@ func (o *outbox) recorded() {
 // what is wanted: people are told at least once.
 func (r *Reconciler) recordPages(ctx context.Context, f *fleet, wanted map[string]escalate.Page) []escalate.Page {
 	loose := r.outbox.unrecorded()
-	_, err := r.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
-		return append(looseDrafts(s, loose, wanted), pageDrafts(s, wanted, f.set)...), nil
-	})
+	// A ledger that is known to be broken is not waited for again: people first.
+	// The sweep tries whether it can be written.
+	err := r.book.broken()
+	if err == nil {
+		_, err = r.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
+			return append(looseDrafts(s, loose, wanted), pageDrafts(s, wanted, f.set)...), nil
+		})
+	}
 	switch {
 	case err == nil:
 		r.outbox.recorded()

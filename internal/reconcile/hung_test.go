@@ -1,0 +1,63 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/reconcile"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+)
+
+// hungStore is a real store whose server has stopped answering.
+type hungStore struct {
+	ledger.Store
+	hung  atomic.Bool
+	tried atomic.Int64
+}
+
+func (s *hungStore) Append(ctx context.Context, after ledger.Position, plan ledger.Plan) ([]ledger.Entry, error) {
+	if !s.hung.Load() {
+		return s.Store.Append(ctx, after, plan)
+	}
+	s.tried.Add(1)
+	<-time.After(100 * time.Millisecond)
+	return nil, errors.New("the server does not answer")
+}
+
+// TestHungLedgerIsTriedOnce: passes that waited behind a failed append do not
+// hang in turn, and people are told all the same.
+func TestHungLedgerIsTriedOnce(t *testing.T) {
+	w := prepare(t)
+	one := w.set.Services[0]
+	w.set.Services = nil
+	for i := range 8 {
+		svc := one
+		svc.Name = fmt.Sprintf("service-%d", i)
+		svc.Remediation.Service = svc.Name
+		svc.Objectives = append([]spec.Objective(nil), one.Objectives...)
+		w.set.Services = append(w.set.Services, svc)
+	}
+	var store *hungStore
+	w.options = func(o *reconcile.Options) {
+		store = &hungStore{Store: o.Store}
+		o.Store = store
+	}
+	w.start()
+	w.r.Sweep(t.Context())
+	w.pass(step30)
+	store.hung.Store(true)
+	w.breakNow(0.5)
+	w.pass(10 * time.Minute) // Each service has a change of state to record.
+	w.r.Sweep(t.Context())
+	if n := store.tried.Load(); n > 3 {
+		t.Errorf("a ledger that does not answer was tried %d times in one sweep", n)
+	}
+	if _, ok := w.pager.open()["ledger"]; !ok {
+		t.Errorf("nobody is told: %+v", w.pager.open())
+	}
+}
