@@ -81,14 +81,15 @@ func runCrash(cmd *cobra.Command, o crash.Options, output string) error {
 	o.KeepAll = o.Keep != ""
 	o.Progress = progress(cmd.ErrOrStderr())
 	table, err := crash.Run(cmd.Context(), o)
-	if err != nil {
+	if len(table.Rows) == 0 {
 		return err
 	}
 	write := table.Write
 	if output == "json" {
 		write = table.WriteJSON
 	}
-	if err := write(cmd.OutOrStdout()); err != nil {
+	// What was tried is told even when something could not be cleared away.
+	if err := errors.Join(err, write(cmd.OutOrStdout())); err != nil {
 		return err
 	}
 	if !table.Clean() {

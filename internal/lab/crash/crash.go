@@ -100,6 +100,7 @@ func classes() []class {
 		{"second", "a second process on one SQLite file", secondCases},
 		{"freeze", "a freeze while the agent hangs at a boundary", freezeCases},
 		{"clock", "the clock is set wrong while it runs, at a boundary, across a restart", clockCases},
+		{"replicas", "replicas on PostgreSQL, one stopped, killed, cut off or unheard", replicaCases},
 	}
 }
 

@@ -30,6 +30,8 @@ type Slot struct {
 	// seeds are prepared sites, by class.
 	seeds map[string]string
 	runs  int
+	// ends are what Close does besides.
+	ends []func() error
 }
 
 // NewSlot opens the servers. Everything is below dir, which is the caller's to
@@ -75,9 +77,15 @@ func (s *Slot) open(url *string, pick func(*World) http.Handler) error {
 	return nil
 }
 
+// OnClose has Close do something else besides.
+func (s *Slot) OnClose(f func() error) { s.ends = append(s.ends, f) }
+
 // Close ends the servers.
 func (s *Slot) Close() error {
 	var errs []error
+	for _, end := range s.ends {
+		errs = append(errs, end())
+	}
 	for _, server := range s.servers {
 		errs = append(errs, server.Close())
 	}
@@ -94,7 +102,7 @@ func (s *Slot) New(ctx context.Context, o Options) (*World, error) {
 	if o.Class == "" {
 		o.Class = "auto"
 	}
-	seed, err := s.seed(ctx, o.Class)
+	seed, err := s.prepare(ctx, o.Class, o.Class, sqliteLedger, nil)
 	if err != nil {
 		return nil, fmt.Errorf("prepare a site: %w", err)
 	}
@@ -111,25 +119,46 @@ func (s *Slot) New(ctx context.Context, o Options) (*World, error) {
 	return w, nil
 }
 
-// seed prepares a site once: its agent runs until its documents are settled.
-func (s *Slot) seed(ctx context.Context, class string) (string, error) {
-	if dir, ok := s.seeds[class]; ok {
+// prepare makes a site of a name once: its agent runs until its documents are
+// settled. ledger is the YAML of the store; before is done first, if not nil.
+func (s *Slot) prepare(ctx context.Context, name, class, ledger string, before func(dir string) error) (string, error) {
+	if dir, ok := s.seeds[name]; ok {
 		return dir, nil
 	}
-	dir := filepath.Join(s.dir, class)
-	if err := writeSite(dir, s.at, class, sqliteLedger); err != nil {
+	dir := filepath.Join(s.dir, name)
+	if err := writeSite(dir, s.at, class, ledger); err != nil {
 		return "", err
 	}
+	if before != nil {
+		if err := before(dir); err != nil {
+			return "", err
+		}
+	}
+	if err := s.watch(ctx, dir, class); err != nil {
+		return "", err
+	}
+	// What belongs to the preparation is none of the run's.
+	for _, file := range []string{LogFile, JournalFile, AcksFile, PointsFile, "setpoint.sock"} {
+		if err := os.Remove(filepath.Join(dir, file)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", err
+		}
+	}
+	s.seeds[name] = dir
+	return dir, nil
+}
+
+// watch lets an agent watch a good service until its documents are settled.
+func (s *Slot) watch(ctx context.Context, dir, class string) error {
 	w, err := s.world(dir, Options{Class: class})
 	if err != nil {
-		return "", err
+		return err
 	}
 	if out, code, err := w.Command(ctx, "ledger", "init"); err != nil || code != 0 {
-		return "", fmt.Errorf("setpoint ledger init: %w: %s", errors.Join(err, errExit(code)), out)
+		return fmt.Errorf("setpoint ledger init: %w: %s", errors.Join(err, errExit(code)), out)
 	}
 	agent, err := Start(s.bin, dir, Rig{})
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer agent.Kill()
 	settled := func() bool {
@@ -138,25 +167,15 @@ func (s *Slot) seed(ctx context.Context, class string) (string, error) {
 			services[0].SinceSeconds != nil && *services[0].SinceSeconds > (HoldFor+500*time.Millisecond).Seconds()
 	}
 	if err := w.Until(ctx, agent, 15*time.Second, settled); err != nil {
-		return "", err
+		return err
 	}
 	// The ledger counts a time as watched up to its newest entry.
 	for _, args := range [][]string{{"freeze", "--reason", "prepared"}, {"thaw", "--all", "--reason", "prepared"}} {
 		if out, code, err := w.Command(ctx, args...); err != nil || code != 0 {
-			return "", fmt.Errorf("setpoint %s: %w: %s", args[0], errors.Join(err, errExit(code)), out)
+			return fmt.Errorf("setpoint %s: %w: %s", args[0], errors.Join(err, errExit(code)), out)
 		}
 	}
-	if err := agent.Stop(5 * time.Second); err != nil {
-		return "", err
-	}
-	// What belongs to the preparation is none of the run's.
-	for _, name := range []string{LogFile, JournalFile, AcksFile, PointsFile, "setpoint.sock"} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return "", err
-		}
-	}
-	s.seeds[class] = dir
-	return dir, nil
+	return agent.Stop(5 * time.Second)
 }
 
 // copyTree copies files as private ones, which secrets must be; sockets and

@@ -50,6 +50,9 @@ type World struct {
 	http    *http.Client
 	closed  bool
 	effects int
+	// dsn is how a shared ledger is reached, replicas are the sites on it.
+	dsn      string
+	replicas []*World
 }
 
 func (s *Slot) world(dir string, o Options) (*World, error) {
@@ -57,14 +60,20 @@ func (s *Slot) world(dir string, o Options) (*World, error) {
 	if err := w.actuate(); err != nil {
 		return nil, err
 	}
+	w.dial()
+	s.current.Store(w)
+	return w, nil
+}
+
+// dial makes the client that speaks over the agent's socket.
+func (w *World) dial() {
+	path := w.Path("setpoint.sock")
 	w.http = &http.Client{
 		Timeout: 2 * time.Second,
 		Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", w.Path("setpoint.sock"))
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
 		}},
 	}
-	s.current.Store(w)
-	return w, nil
 }
 
 // actuate makes the actuator, which knows again what its journal says.
@@ -299,7 +308,7 @@ func (w *World) Export(ctx context.Context) (ledger.Exported, error) {
 
 // Acks are the entries whose append was about to return.
 func (w *World) Acks() ([]ledger.Position, error) {
-	return lines[ledger.Position](w.Path(AcksFile))
+	return w.allAcks()
 }
 
 // Points are those that were passed, in order.
@@ -346,6 +355,11 @@ func (w *World) SavePages() error {
 
 // Save copies the files that tell what happened.
 func (w *World) Save(dir string) error {
+	for _, r := range w.replicas {
+		if err := r.Save(filepath.Join(dir, filepath.Base(r.Dir))); err != nil {
+			return err
+		}
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
