@@ -53,7 +53,13 @@ func (s *Store) settle(ctx context.Context, last ledger.Entry, id string, lost e
 		case err == nil && written:
 			return nil
 		case err == nil:
-			return explain(s.name, "commit", fmt.Errorf("the connection failed and nothing was written: %w", lost))
+			err = explain(s.name, "commit", fmt.Errorf("nothing was written: %w", lost))
+			// The NOTIFY of any program on the server locks out that of all others
+			// until its commit is done: ours may have waited too long.
+			if contended(code(lost)) {
+				return again{err}
+			}
+			return err
 		case errors.Is(err, ErrUnknown) || ctx.Err() != nil:
 			return explain(s.name, "commit", fmt.Errorf("%w up to entry %d; the next append tells: %w; asked again: %w",
 				ErrUnknown, last.Seq, cause(lost), cause(err)))

@@ -203,7 +203,38 @@ func TestHeld(t *testing.T) {
 	}
 	_, err = conn.Exec(t.Context(), `ROLLBACK`)
 	check(t, err)
+	s.Ask(t, `SELECT set_config('lock_timeout', '10s', false)`)
 	grow(t, s, 1)
+}
+
+// TestHeldInCommit: the lock that NOTIFY takes at a commit is the server's, not
+// the ledger's. A commit that waited for it too long wrote nothing and is tried
+// again.
+func TestHeldInCommit(t *testing.T) {
+	t.Parallel()
+	dsn := newLedger(t)
+	s := openLedger(t, dsn)
+	// It takes a deferred trigger to wait for one ledger's commit alone.
+	raw(t, dsn, `CREATE TABLE other (name TEXT);
+		CREATE FUNCTION also () RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM FROM other FOR UPDATE; RETURN NULL; END $$;
+		INSERT INTO other VALUES ('x');
+		CREATE CONSTRAINT TRIGGER also AFTER INSERT ON entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION also ()`)
+	conn := connected(t, dsn)
+	_, err := conn.Exec(t.Context(), `BEGIN; SELECT FROM other FOR UPDATE`)
+	check(t, err)
+	s.Ask(t, `SELECT set_config('lock_timeout', '20ms', false)`)
+	runs := 0
+	es, err := s.Append(t.Context(), ledger.Position{}, func([]ledger.Entry) ([]ledger.Draft, error) {
+		if runs++; runs == 3 {
+			_, err := conn.Exec(t.Context(), `ROLLBACK`)
+			check(t, err)
+			return []ledger.Draft{ledgertest.Gap("third")}, nil
+		}
+		return []ledger.Draft{ledgertest.Gap("before")}, nil
+	})
+	if err != nil || runs < 3 || len(es) != 2 {
+		t.Errorf("%d runs, %d entries, %v, want 3, 2 and no error", runs, len(es), err)
+	}
 }
 
 // TestConnectionLostInThePlan: nothing was written, so the plan runs again.
