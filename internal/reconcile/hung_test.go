@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
 	"github.com/setpoint-dev/setpoint/internal/spec"
@@ -50,9 +52,18 @@ func TestHungLedgerIsTriedOnce(t *testing.T) {
 	w.start()
 	w.r.Sweep(t.Context())
 	w.pass(step30)
-	store.hung.Store(true)
+	w.r.Sweep(t.Context())
+	// The server stops answering when all of them are about to write.
+	var arrived sync.WaitGroup
+	arrived.Add(len(w.set.Services))
+	w.rule = func([]byte) gate.Ruling {
+		arrived.Done()
+		arrived.Wait()
+		store.hung.Store(true)
+		return gate.Ruling{Revision: "test"}
+	}
 	w.breakNow(0.5)
-	w.pass(10 * time.Minute) // Each service has a change of state to record.
+	w.pass(10 * time.Minute)
 	w.r.Sweep(t.Context())
 	if n := store.tried.Load(); n > 3 {
 		t.Errorf("a ledger that does not answer was tried %d times in one sweep", n)
