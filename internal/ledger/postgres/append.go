@@ -138,6 +138,7 @@ func (s *Store) write(ctx context.Context, conn *pgx.Conn, v *view, plan ledger.
 	if err != nil || len(drafts) == 0 {
 		return nil, "", err
 	}
+	at = ledger.Stamp(at, v.last, drafts)
 	prev := v.at
 	for _, d := range drafts {
 		e, err := ledger.Link(prev, at, d)
@@ -172,8 +173,7 @@ func (s *Store) before(ctx context.Context, conn *pgx.Conn, what string, err err
 var errSilent = errors.New("the server does not answer; look whether it hangs")
 
 // lock begins the transaction, locks the head and reads the entries up to it.
-// It returns the time for new entries: one for the batch, and never one before
-// the newest entry's.
+// It returns the server's time.
 func (s *Store) lock(ctx context.Context, conn *pgx.Conn, v *view) (at time.Time, err error) {
 	var head ledger.Position
 	var es []ledger.Entry
@@ -199,11 +199,7 @@ func (s *Store) lock(ctx context.Context, conn *pgx.Conn, v *view) (at time.Time
 	if err := s.follow(v, head, es); err != nil {
 		return at, err
 	}
-	at = at.UTC().Truncate(ledger.Resolution)
-	if at.Before(v.last) {
-		at = v.last
-	}
-	return at, nil
+	return at.UTC().Truncate(ledger.Resolution), nil
 }
 
 // follow verifies that the entries, the first of which is the one at the view's

@@ -161,8 +161,8 @@ func (r *Reader) chain(ctx context.Context, from ledger.Position, f func(ledger.
 	headSeen := false
 	at, err = ledger.Walk(ctx, r, from, func(e ledger.Entry) error {
 		headSeen = headSeen || e.Position() == head
-		if e.Time.Before(last) {
-			return fmt.Errorf("%w: entry %d is older than the one before", ledger.ErrCorrupt, e.Seq)
+		if err := ledger.InTime(last, e); err != nil {
+			return err
 		}
 		last = e.Time
 		if f == nil {
