@@ -29,6 +29,8 @@ type said struct {
 	end end
 	// test is the first one that failed, with its subtest.
 	test string
+	// passed: at least one test was not skipped.
+	passed bool
 	// text is the end of what was printed.
 	text string
 }
@@ -77,21 +79,21 @@ func (r *runner) test(ctx context.Context, c Catcher, overlay string) (said, err
 	if runErr != nil && !errors.As(runErr, &exited) {
 		return said{}, fmt.Errorf("%s: %w", c, runErr)
 	}
-	s, ran, err := read(&out)
+	s, err := read(&out)
 	switch {
 	case err != nil:
 		return said{}, fmt.Errorf("%s: %w", c, err)
-	case runErr == nil && !ran:
-		return said{}, fmt.Errorf("%s: no test has that name", c)
+	case runErr == nil && !s.passed:
+		return said{}, fmt.Errorf("%s: no test has that name, or all were skipped: %s", c, s.text)
 	case runErr != nil && s.end == passes:
 		return said{}, fmt.Errorf("%s: go test failed and names no test: %s", c, tail(errs.String()+s.text))
 	}
 	return s, nil
 }
 
-// read reads the events, and reports whether any test ran. A build that failed
-// outranks everything; a test that never ended outranks those it took along.
-func read(r io.Reader) (s said, ran bool, err error) {
+// read reads the events. A build that failed outranks everything; a test that
+// never ended outranks those it took along.
+func read(r io.Reader) (s said, err error) {
 	var text, build strings.Builder
 	sc := bufio.NewScanner(r)
 	sc.Buffer(nil, 16<<20)
@@ -104,8 +106,8 @@ func read(r io.Reader) (s said, ran bool, err error) {
 		switch e.Action {
 		case "build-output":
 			build.WriteString(e.Output)
-		case "run":
-			ran = true
+		case "pass":
+			s.passed = s.passed || e.Test != ""
 		case "output":
 			text.WriteString(e.Output)
 			switch {
@@ -122,7 +124,7 @@ func read(r io.Reader) (s said, ran bool, err error) {
 	if s.end == doesNotBuild {
 		s.text = tail(build.String() + s.text)
 	}
-	return s, ran, sc.Err()
+	return s, sc.Err()
 }
 
 // failed takes a failure into account.

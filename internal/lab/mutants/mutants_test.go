@@ -42,6 +42,7 @@ func TestRun(t *testing.T) {
 		"no file":        {"the file is gone", mutants.Mutant{Edits: []mutants.Edit{{File: "huge.go", Old: "a", New: "b"}}}, mutants.Stale, "", "huge.go"},
 		"does not build": {"a compile error is no catch", tiny("a < b", "a < c", run("TestLess$")), mutants.Broken, "", "undefined: c"},
 		"no test":        {"a pattern that names nothing catches nothing", tiny("a < b", "a <= b", run("TestMore$")), mutants.Broken, "", "no test has that name"},
+		"skipped":        {"neither does a test that is skipped", tiny("a < b", "a <= b", run("TestSkips$")), mutants.Broken, "", "skipped: "},
 		"fails alone":    {"a test that fails without the mutant proves nothing", tiny("a < b", "a <= b", run("TestAlwaysFails$")), mutants.Broken, "", "fails without the mutant, too: TestAlwaysFails"},
 		"hangs":          {"a test that never ends is no catch", tiny("n--", "n++; n--", down), mutants.Broken, "", "never ended"},
 		"hang catches":   {"unless the mutant says so", tiny("n--", "n++; n--", downHangs), mutants.Caught, "TestDown", ""},

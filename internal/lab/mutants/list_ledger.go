@@ -1,0 +1,75 @@
+package mutants
+
+// ledgerList breaks the conditions of entries, the chain and the stores.
+func ledgerList() []Mutant {
+	const claim, drafts, fold = "internal/ledger/claim.go", "internal/ledger/drafts.go", "internal/ledger/fold_effect.go"
+	return []Mutant{
+		one("claim-unconditional", "a claim fails when anything moved since its decision", claim,
+			`case s.ClaimsMoved > decidedAt.Seq:`, `case s.ClaimsMoved > decidedAt.Seq+1_000_000:`, by(ledgerPkg, "TestClaimsMoved$|TestClaimAllowed$")),
+		one("claim-beside-in-flight", "one unsettled effect per service", claim,
+			`case onService != nil:`, `case onService != nil && s == nil:`, by(ledgerPkg, "TestClaimAllowed$")),
+		one("claim-same-target", "one unsettled effect per target", claim,
+			`case onTarget != nil:`, `case onTarget != nil && s == nil:`, by(ledgerPkg, "TestClaimAllowed$")),
+		one("claim-reserved-key", "the key of an open ticket is nobody else's", claim,
+			`t, ok := s.OpenTicket(service); ok &&`, `t, ok := s.OpenTicket(service); !ok &&`, by(ledgerPkg, "TestClaimAllowed$")),
+		one("claim-without-name", "the store itself refuses a second claim of a key", drafts,
+			`Unique: "claim/" + string(c.Key)`, `Unique: ""`, by(ledgerPkg, "TestTransitions$|TestClaimAllowed$"), by(sqlitePkg, "TestClaim|TestUniqueBacksTheClaim$"), by(ownPkg, "TestNamesAreUnique$")),
+		one("names-not-unique", "a name is given once", "internal/ledger/sqlite/schema.go",
+			`CREATE UNIQUE INDEX entries_unique_name`, `CREATE INDEX entries_unique_name`, by(sqlitePkg, "TestUniqueBacksTheClaim$|TestContract$")),
+		one("start-without-ticket", "a deny that comes before the start stops it", drafts,
+			`if id := ef.Claim.Ticket; id != "" {`, `if id := ef.Claim.Ticket; id == "never" {`, by(reconcilePkg, "TestDenyBetweenClaimAndStart$")),
+		one("void-then-start", "what is void is never started", "internal/execute/execute.go",
+			`	Claimed: {Started, Void},`, `	Claimed: {Started, Void}, Void: {Started},`, by(ledgerPkg, "TestTransitions$|TestFoldEffect$")),
+		one("start-then-start", "what was started is not started again", "internal/execute/execute.go",
+			`		Landed, NotLanded, Unknown,
+	},`, `		Landed, NotLanded, Unknown, Started,
+	},`, by(ledgerPkg, "TestTransitions$|TestFoldEffect$")),
+		one("void-has-its-own-name", "the store itself refuses a start beside a void", drafts,
+			`Unique: begun(key), Body: Void{`, `Unique: "void/" + string(key), Body: Void{`, by(ledgerPkg, "TestTransitions$"), by(ownPkg, "TestNamesAreUnique$")),
+		one("outcome-twice", "an effect is judged once", fold,
+			`case have.Judgement != nil:`, `case have.Judgement != nil && s == nil:`, by(ledgerPkg, "TestTransitions$|TestFoldEffect$")),
+		one("doubt-does-not-lock", "an effect in doubt locks its service and target", "internal/ledger/effect.go",
+			`case execute.Claimed, execute.Started, execute.InDoubt, execute.Unknown:`, `case execute.Claimed, execute.Started, execute.Unknown:`,
+			by(ledgerPkg, "TestClaimAllowed$|TestFoldEffect$|TestFoldInvariants$")),
+		one("doubt-costs-nothing", "an effect in doubt keeps its charge", "internal/ledger/effect.go",
+			`case execute.Void, execute.NotLanded,`, `case execute.InDoubt, execute.Started, execute.Void, execute.NotLanded,`, by(ledgerPkg, "TestCharges$|TestFoldEffect$")),
+		one("mark-goes-back", "window ids never decrease", "internal/ledger/state.go",
+			`	return sv.Mark
+`, `	return gate.WindowAt(now, length)
+`, by(ledgerPkg, "TestFoldWindows$")),
+		one("spent-in-checkpoint", "a checkpoint keeps which windows are spent", "internal/ledger/state.go",
+			"\tSpent gate.WindowID\n", "\tSpent gate.WindowID `json:\"-\"`\n", by(ledgerPkg, "Checkpoint|TestForgetting|TestGolden"), by(sqlitePkg, "Checkpoint")),
+		one("spent-not-marked", "keys older than what is kept stay spent", fold,
+			`		sv.Spent = w
+`, `		_ = w
+`, by(ledgerPkg, "TestForgetting$|TestKeyClaimed$|TestClaimAllowed$")),
+		one("forgets-charges", "forgotten effects keep their charge", "internal/ledger/forget.go",
+			`if charge := e.charged(); charge.Cost > 0 {`, `if charge := e.charged(); charge.Cost > 1_000_000 {`, by(ledgerPkg, "TestForgottenCharges$|TestForgetting$")),
+		one("forgets-locks", "an effect under way is not forgotten", "internal/ledger/forget.go",
+			`if i >= old || e.Locked()`, `if i >= old || e == nil`, by(ledgerPkg, "TestForgettingKeepsWhatIsUnderWay$|TestForgetting$")),
+		one("worsened-row-lost", "two Worsened in a row suspend the action", "internal/ledger/record.go",
+			`if n := r.Worsened.counting(now); n >= 2 {`, `if n := r.Worsened.counting(now); n >= 3 {`, by(ledgerPkg, "TestSuspended$")),
+		one("worsened-in-checkpoint", "a checkpoint keeps rows of Worsened", "internal/ledger/record.go",
+			"\tWorsened, Nothing Row\n", "\tWorsened, Nothing Row `json:\"-\"`\n", by(ledgerPkg, "Checkpoint|TestForgetting|TestGolden"), by(sqlitePkg, "Checkpoint")),
+		one("chain-not-verified", "the chain is verified at open", "internal/ledger/sqlite/verify.go",
+			`if err := ledger.Verify(head, e); err != nil {`, `if err := ledger.Verify(head, e); err != nil && r == nil {`, by(sqlitePkg, "TestOpenRefuses$|TestVerify$")),
+		one("hash-not-checked", "a changed entry is noticed", "internal/ledger/chain.go",
+			`case e.Hash != hashOf(e):`, `case e.Hash == "":`, by(ledgerPkg, "TestVerify$")),
+		one("foreign-writer", "a file that somebody else wrote to is refused", "internal/ledger/sqlite/append.go",
+			`if last != s.head.Seq {`, `if last < s.head.Seq {`, by(sqlitePkg, "TestForeignWriter$")),
+		one("writes-after-disk-failure", "nothing is written after a failed sync", "internal/ledger/sqlite/append.go",
+			`		s.failed = err
+`, `		_ = s
+`, by(sqlitePkg, "TestDiskFailsInCommit$|TestDiskFaults$")),
+		one("two-writers", "one writer per file", "internal/ledger/sqlite/lock.go",
+			`syscall.LOCK_EX|syscall.LOCK_NB`, `syscall.LOCK_SH|syscall.LOCK_NB`, by(sqlitePkg, "TestOneWriter$")),
+		one("newer-fields-ignored", "an entry of a newer version is refused", "internal/ledger/kinds.go",
+			`	dec.DisallowUnknownFields()`, `	_ = dec`, by(ledgerPkg, "TestApplyIsAllOrNothing$|TestLinkRefuses$|TestVerify$|TestDecode")),
+		one("seen-not-checked", "an older copy of the ledger is noticed", "internal/ledger/seenfile/seenfile.go",
+			`ledger.Anchor(ctx, s.Store, at)`, `ledger.Anchor(ctx, s.Store, ledger.Position{})`, by(seenfilePkg, "TestOlderCopy$")),
+		one("seen-not-synced", "what was seen is written before the send", "internal/ledger/seenfile/seenfile.go",
+			`d.Kind == ledger.KindStarted`, `d.Kind == ledger.KindReceipt`, by(seenfilePkg, "TestOnlySendsAreRemembered$|TestOlderCopy$")),
+		one("postgres-no-lock", "appends of all replicas are one at a time", "internal/ledger/postgres/append.go",
+			`FROM ledger_head FOR UPDATE`, `FROM ledger_head`, by(postgresPkg, "TestContract$|TestContendedNames$")),
+	}
+}
