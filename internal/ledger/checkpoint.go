@@ -129,8 +129,11 @@ func restore(raw []byte, c Checkpoint) (*State, error) {
 		return NewState(), nil
 	}
 	f := folded{State: NewState()}
-	if err := json.Unmarshal(raw, &f); err != nil || f.State == nil {
+	if err := json.Unmarshal(raw, &f); err != nil {
 		return nil, fmt.Errorf("%w: checkpoint at entry %d: %w", ErrCorrupt, c.At.Seq, err)
+	}
+	if f.State == nil {
+		return nil, fmt.Errorf("%w: checkpoint at entry %d holds no state", ErrCorrupt, c.At.Seq)
 	}
 	if f.State.Head != c.At {
 		return nil, fmt.Errorf("%w: the checkpoint at entry %d holds the state at %d", ErrCorrupt, c.At.Seq, f.State.Head.Seq)

@@ -80,6 +80,10 @@ func everyKind(t testing.TB) *chain {
 		at(26, reset(c, "scale")),
 		at(27, state(c, breached, met)), at(32, recovered(c, "e4")),
 	)
+	ch.add(
+		at(33, ceiling(c, "scale", gate.Approval, 60)), at(33, adopted()), at(33, lowered(c, windowAt(0))),
+		at(33, ledger.Draft{Kind: ledger.KindCheckpoint, Body: ledger.Checkpoint{At: ch.entries[2].Position(), State: "digest"}}),
+	)
 	return ch
 }
 
@@ -99,8 +103,8 @@ func TestGoldenChain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(kinds) != 24 {
-		t.Errorf("the chain has %d kinds, want all 24", len(kinds))
+	if len(kinds) != 28 {
+		t.Errorf("the chain has %d kinds, want all 28", len(kinds))
 	}
 	if *update {
 		if err := os.WriteFile(golden, out.Bytes(), 0o600); err != nil {
