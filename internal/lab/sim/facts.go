@@ -7,7 +7,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/budget"
-	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/propose"
@@ -66,7 +65,8 @@ func (w *world) pastFacts(r *replica, f *gate.Facts, key, without gate.Key) {
 	hour := p.now.Add(p.ahead - time.Hour)
 	f.SentService, f.SentGlobal = s.Sent(p.svc.Name, hour), s.Sent("", hour)
 	if w.bad != sentOnly {
-		f.SentGlobal += w.underWay(s, without)
+		// Two services that are claimed at once must not share the last place.
+		f.SentGlobal += s.Claimed("", without)
 	}
 	f.LastSent = p.hostTime(s.LastSent(p.svc.Name, ""))
 	f.ActionSent = p.hostTime(s.LastSent(p.svc.Name, item.Action.Name))
@@ -85,18 +85,6 @@ func (w *world) pastFacts(r *replica, f *gate.Facts, key, without gate.Key) {
 		decision = e.Claim.Decision
 	}
 	f.Balance = balance(s, p, item.Action.Name, decision)
-}
-
-// underWay counts the claims of others that are about to be sent: two services
-// that are claimed at once must not share the last place under the cap.
-func (w *world) underWay(s *ledger.State, without gate.Key) int {
-	n := 0
-	for i := range w.services {
-		if e, _ := s.InFlight(serviceName(i), ""); e != nil && e.Effect == execute.Claimed && e.Claim.Key != without {
-			n++
-		}
-	}
-	return n
 }
 
 func windowOf(key gate.Key) gate.WindowID {

@@ -21,7 +21,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		"resend after a timeout":             {"the first may have landed", []string{"never-resend"}},
 		"charge forgotten":                   {"a restart would refill the budget", []string{"claims-are-charged"}},
 		"approval not bound to its digest":   {"people approved other bytes", []string{"approval-binds-bytes"}},
-		"start not conditional":              {"a deny or a void came before", []string{"started-follows-claim", "a-deny-stops-it"}},
+		"start not conditional":              {"a deny or a void came before", []string{"started-follows-claim", "a-deny-stops-it", "no-start-while-frozen"}},
 		"void after start":                   {"what may have been sent is no refund", []string{"void-before-start-only"}},
 		"no last look":                       {"a process was stopped after started", []string{"no-send-after-expiry", "no-send-while-frozen", "started-before-send"}},
 		"unknown read as breached":           {"no data is no reason to act", []string{"no-claim-on-unknown"}},
