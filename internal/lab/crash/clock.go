@@ -22,7 +22,7 @@ const watched = world.Window + 500*time.Millisecond
 
 // clockCases turn the clock while the agent runs, at the boundaries of a send,
 // and between two runs.
-func clockCases(_ context.Context, _ *world.Slot, short bool) ([]Case, error) {
+func clockCases(_ context.Context, p *planner) ([]Case, error) {
 	var cases []Case
 	add := func(name string, run func(ctx context.Context, r *run)) {
 		cases = append(cases, Case{Name: name, run: func(ctx context.Context, s *world.Slot) Result {
@@ -38,16 +38,17 @@ func clockCases(_ context.Context, _ *world.Slot, short bool) ([]Case, error) {
 		}})
 	}
 	for _, d := range steps {
-		if short && d != 24*time.Hour {
+		if p.short && d != 6*time.Second {
+			continue
+		}
+		add(fmt.Sprintf("%+v from the start", d), func(ctx context.Context, r *run) { r.turnedStart(ctx, d) })
+		if p.short {
 			continue
 		}
 		add(fmt.Sprintf("%+v while the service is met", d), func(ctx context.Context, r *run) { r.turnedRunning(ctx, d) })
 		add(fmt.Sprintf("%+v across a restart after an effect", d), func(ctx context.Context, r *run) { r.turnedRestart(ctx, d) })
-		add(fmt.Sprintf("%+v from the start", d), func(ctx context.Context, r *run) { r.turnedStart(ctx, d) })
 		for _, point := range []string{"before claim#1", "after claim#1", "after started#1", "connected#1", "look#1"} {
-			if !short {
-				add(fmt.Sprintf("%+v at %s", d, point), func(ctx context.Context, r *run) { r.turnedAt(ctx, d, point) })
-			}
+			add(fmt.Sprintf("%+v at %s", d, point), func(ctx context.Context, r *run) { r.turnedAt(ctx, d, point) })
 		}
 	}
 	add("-3s within the window of an effect", func(ctx context.Context, r *run) { r.turnedBack(ctx, -3*time.Second) })

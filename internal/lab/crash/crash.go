@@ -81,7 +81,16 @@ type Result struct {
 type class struct {
 	name, says string
 	// cases lists the points; it may run an agent to count them.
-	cases func(ctx context.Context, s *world.Slot, short bool) ([]Case, error)
+	cases func(ctx context.Context, p *planner) ([]Case, error)
+}
+
+// planner lists points. What it counted once it keeps.
+type planner struct {
+	*world.Slot
+	short bool
+	// points are those of a whole episode, calls the system calls of one.
+	points map[world.Options][]string
+	calls  map[string]int
 }
 
 // classes are the rows in their order.
@@ -178,13 +187,14 @@ func (s *suite) run(ctx context.Context) (Table, error) {
 
 // plan lists the cases of the classes that were asked for.
 func (s *suite) plan(ctx context.Context) ([]Case, error) {
+	p := &planner{Slot: s.slots[0], short: s.o.Short && s.o.Point == "", points: map[world.Options][]string{}}
 	var all []Case
 	for _, c := range classes() {
 		if len(s.o.Only) > 0 && !slices.Contains(s.o.Only, c.name) ||
 			s.o.Point != "" && !strings.HasPrefix(s.o.Point, c.name+"/") {
 			continue
 		}
-		cases, err := c.cases(ctx, s.slots[0], s.o.Short && s.o.Point == "")
+		cases, err := c.cases(ctx, p)
 		if err != nil {
 			return nil, fmt.Errorf("list the points of %s: %w", c.name, err)
 		}

@@ -12,11 +12,11 @@ import (
 
 // tearCases cut the log within the transaction that an append did not return
 // from: what a crash of the machine leaves of it.
-func tearCases(_ context.Context, _ *world.Slot, short bool) ([]Case, error) {
+func tearCases(_ context.Context, p *planner) ([]Case, error) {
 	var cases []Case
 	for _, point := range []string{"after claim#1", "after started#1", "after receipt#1", "after outcome#1"} {
 		for _, share := range []int{0, 1, 3, 10, 25, 40, 50, 60, 75, 90, 97, 99, 100} {
-			if short && (point != "after claim#1" || share%50 != 0) {
+			if p.short && (point != "after claim#1" || share%50 != 0) {
 				continue
 			}
 			cases = append(cases, scenario(fmt.Sprintf("%s, %d %% of the last transaction is left", point, share), episodes[1],
@@ -76,14 +76,14 @@ func (r *run) adopt(ctx context.Context) {
 
 // flipCases invert single bytes of the ledger's files: of one whose agent ended
 // in order, and of a log whose agent was killed.
-func flipCases(_ context.Context, _ *world.Slot, short bool) ([]Case, error) {
+func flipCases(_ context.Context, p *planner) ([]Case, error) {
 	var cases []Case
 	for _, f := range []struct {
 		file  string
 		parts int
 	}{{"", 40}, {"-wal", 24}, {".seen", 6}, {".lock", 2}, {"-shm", 4}} {
 		for i := range f.parts {
-			if short && (i != f.parts/2 || f.parts < 20) {
+			if p.short && (i != f.parts/2 || f.parts < 20) {
 				continue
 			}
 			cases = append(cases, scenario(fmt.Sprintf("setpoint.db%s, byte at %d/%d", f.file, i, f.parts), episodes[0],
@@ -180,7 +180,7 @@ func (r *run) goesOnOrHolds(ctx context.Context, sound bool) bool {
 }
 
 // copyCases put an older copy of the ledger in its place, or take it away.
-func copyCases(_ context.Context, _ *world.Slot, short bool) ([]Case, error) {
+func copyCases(_ context.Context, p *planner) ([]Case, error) {
 	all := []struct {
 		name string
 		run  func(ctx context.Context, r *run) Result
@@ -195,7 +195,7 @@ func copyCases(_ context.Context, _ *world.Slot, short bool) ([]Case, error) {
 	}
 	var cases []Case
 	for i, c := range all {
-		if !short || i == 0 || i == 3 {
+		if !p.short || i == 0 || i == 3 {
 			cases = append(cases, scenario(c.name, episodes[0], c.run))
 		}
 	}

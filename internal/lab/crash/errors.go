@@ -10,20 +10,23 @@ import (
 
 // errorCases have each append fail, before and after it is on the disk. In the
 // second case the agent knows less than the ledger.
-func errorCases(ctx context.Context, s *world.Slot, short bool) ([]Case, error) {
+func errorCases(ctx context.Context, p *planner) ([]Case, error) {
 	var cases []Case
 	for _, o := range []world.Options{episodes[0], episodes[3]} {
-		points, err := dry(ctx, s, o)
+		if p.short && o != episodes[0] {
+			continue
+		}
+		points, err := p.dry(ctx, o)
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range points {
-			writes := strings.HasPrefix(p, "before ") || strings.HasPrefix(p, "after ")
-			if !writes || short && (o != episodes[0] || !slices.Contains([]string{"after claim#1", "after started#1", "before receipt#1"}, p)) {
+		for _, point := range points {
+			writes := strings.HasPrefix(point, "before ") || strings.HasPrefix(point, "after ")
+			if !writes || p.short && !slices.Contains([]string{"after claim#1", "after started#1", "before receipt#1"}, point) {
 				continue
 			}
-			cases = append(cases, Case{Name: name(o) + "/error at " + p, run: func(ctx context.Context, s *world.Slot) Result {
-				return erred(ctx, s, o, p)
+			cases = append(cases, Case{Name: name(o) + "/error at " + point, run: func(ctx context.Context, s *world.Slot) Result {
+				return erred(ctx, s, o, point)
 			}})
 		}
 	}

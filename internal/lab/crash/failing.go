@@ -11,11 +11,11 @@ import (
 
 // failingCases have one sync of the ledger's files fail, and all writes from
 // one on, as on a disk that turned read-only.
-func failingCases(ctx context.Context, s *world.Slot, short bool) ([]Case, error) {
+func failingCases(ctx context.Context, p *planner) ([]Case, error) {
 	if why := noStrace(ctx); why != "" {
 		return skippedCase(why), nil
 	}
-	counts, err := countSyscalls(ctx, s, storeFiles)
+	counts, err := p.countSyscalls(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -25,16 +25,19 @@ func failingCases(ctx context.Context, s *world.Slot, short bool) ([]Case, error
 		cases = append(cases, scenario(name, episodes[0], func(ctx context.Context, r *run) Result { return r.failing(ctx, t) }))
 	}
 	for n := 1; n <= counts["fsync"]; n++ {
-		if !short || n == 5 {
+		if !p.short || n == 5 {
 			add(fmt.Sprintf("fsync %d gives EIO", n), trace{syscall: "fsync", inject: fmt.Sprintf("error=EIO:when=%d", n)})
 		}
 	}
 	for n := 1; n <= counts["pwrite64"]; n += 4 {
-		if !short {
+		if !p.short {
 			add(fmt.Sprintf("pwrite64 gives EROFS from %d on", n), trace{syscall: "pwrite64", inject: fmt.Sprintf("error=EROFS:when=%d+", n)})
 		}
 	}
 	for _, syscall := range []string{"pwrite64", "fsync"} {
+		if p.short && syscall == "pwrite64" {
+			continue
+		}
 		cases = append(cases, scenario(syscall+" of the seen file gives EIO", episodes[0], func(ctx context.Context, r *run) Result {
 			return r.unseen(ctx, trace{[]string{".seen"}, os.DevNull, syscall, "error=EIO:when=1"})
 		}))

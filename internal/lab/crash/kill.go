@@ -24,21 +24,21 @@ func name(o world.Options) string { return o.Class + "/" + string(o.Mode) }
 
 // killCases counts the points of each kind of episode in a dry run, and kills
 // at each of them.
-func killCases(ctx context.Context, s *world.Slot, short bool) ([]Case, error) {
+func killCases(ctx context.Context, p *planner) ([]Case, error) {
 	var cases []Case
 	for _, o := range episodes {
-		if short && o != episodes[0] {
+		if p.short && o != episodes[0] {
 			continue
 		}
-		points, err := dry(ctx, s, o)
+		points, err := p.dry(ctx, o)
 		if err != nil {
 			return nil, fmt.Errorf("a dry run of %s: %w", name(o), err)
 		}
-		for _, p := range points {
-			if short && !slices.Contains(shortPoints, p) {
+		for _, point := range points {
+			if p.short && !slices.Contains(shortPoints, point) {
 				continue
 			}
-			cases = append(cases, killCase(o, p))
+			cases = append(cases, killCase(o, point))
 		}
 	}
 	return cases, nil
@@ -50,8 +50,11 @@ var shortPoints = []string{
 }
 
 // dry runs one whole episode and lists its points, each once and in order.
-func dry(ctx context.Context, s *world.Slot, o world.Options) ([]string, error) {
-	w, err := s.New(ctx, o)
+func (p *planner) dry(ctx context.Context, o world.Options) ([]string, error) {
+	if points, ok := p.points[o]; ok {
+		return points, nil
+	}
+	w, err := p.New(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -71,12 +74,13 @@ func dry(ctx context.Context, s *world.Slot, o world.Options) ([]string, error) 
 		return nil, err
 	}
 	points := make([]string, len(passed))
-	for i, p := range passed {
-		points[i] = p.Point
+	for i, at := range passed {
+		points[i] = at.Point
 	}
 	if !slices.Contains(points, "after receipt#1") {
 		return nil, fmt.Errorf("nothing was sent in it, only %s", strings.Join(points, ", "))
 	}
+	p.points[o] = points
 	return points, nil
 }
 
@@ -127,7 +131,7 @@ func (r *run) runInto(ctx context.Context, rig world.Rig) bool {
 }
 
 // twiceCases kill an agent, and the next one while it clears up.
-func twiceCases(_ context.Context, _ *world.Slot, short bool) ([]Case, error) {
+func twiceCases(_ context.Context, p *planner) ([]Case, error) {
 	recoveries := []struct {
 		mode  executetest.Mode
 		first string
@@ -143,7 +147,7 @@ func twiceCases(_ context.Context, _ *world.Slot, short bool) ([]Case, error) {
 	var cases []Case
 	for _, rec := range recoveries {
 		for _, then := range rec.then {
-			if short && (rec.first != "sent#1" || then != "after settled#1") {
+			if p.short && (rec.first != "sent#1" || then != "after settled#1") {
 				continue
 			}
 			o := world.Options{Class: "auto", Mode: rec.mode}

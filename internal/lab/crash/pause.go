@@ -26,23 +26,26 @@ func isUnsent(point string) bool {
 }
 
 // pauseCases stop the process at each point from the decision to the receipt.
-func pauseCases(ctx context.Context, s *world.Slot, short bool) ([]Case, error) {
+func pauseCases(ctx context.Context, p *planner) ([]Case, error) {
 	var cases []Case
 	for _, o := range []world.Options{episodes[0], episodes[3], episodes[1]} {
-		points, err := dry(ctx, s, o)
+		if p.short && o != episodes[0] {
+			continue
+		}
+		points, err := p.dry(ctx, o)
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range points {
-			kind, _, _ := strings.Cut(p, "#")
-			if !isUnsent(p) && !slices.Contains([]string{"sent", "before receipt", "after receipt"}, kind) {
+		for _, point := range points {
+			kind, _, _ := strings.Cut(point, "#")
+			if !isUnsent(point) && !slices.Contains([]string{"sent", "before receipt", "after receipt"}, kind) {
 				continue
 			}
-			if short && (o != episodes[0] || !slices.Contains([]string{"after claim#1", "look#1"}, p)) {
+			if p.short && !slices.Contains([]string{"after claim#1", "look#1"}, point) {
 				continue
 			}
-			cases = append(cases, Case{Name: name(o) + "/sleep at " + p, run: func(ctx context.Context, s *world.Slot) Result {
-				return paused(ctx, s, o, p)
+			cases = append(cases, Case{Name: name(o) + "/sleep at " + point, run: func(ctx context.Context, s *world.Slot) Result {
+				return paused(ctx, s, o, point)
 			}})
 		}
 	}

@@ -23,7 +23,7 @@ var fates = []string{"stopped", "killed", "cut off", "unheard"}
 
 // replicaCases run two and three agents on one PostgreSQL ledger, and take one
 // of them out at a boundary while the others know it as it was before.
-func replicaCases(_ context.Context, s *world.Slot, short bool) ([]Case, error) {
+func replicaCases(_ context.Context, p *planner) ([]Case, error) {
 	pg, err := pgtest.Run(os.TempDir())
 	if errors.Is(err, pgtest.ErrNoServer) {
 		return skippedCase(err.Error()), nil
@@ -31,12 +31,12 @@ func replicaCases(_ context.Context, s *world.Slot, short bool) ([]Case, error) 
 	if err != nil {
 		return nil, err
 	}
-	s.OnClose(pg.Stop)
+	p.OnClose(pg.Stop)
 	var cases []Case
 	for n := 2; n <= 3; n++ {
 		for _, fate := range fates {
 			for _, point := range boundaries {
-				if short && (n != 2 || fate == "unheard" || point != "after started#1") {
+				if p.short && (n != 2 || fate == "unheard" || fate == "cut off" || point != "after started#1") {
 					continue
 				}
 				cases = append(cases, shared(pg, fmt.Sprintf("%d replicas, one %s at %s", n, fate, point),
@@ -44,7 +44,7 @@ func replicaCases(_ context.Context, s *world.Slot, short bool) ([]Case, error) 
 			}
 		}
 		for round := range 6 {
-			if !short || round == 0 {
+			if !p.short || n == 2 && round == 0 {
 				cases = append(cases, shared(pg, fmt.Sprintf("%d replicas at once, round %d", n, round+1),
 					func(ctx context.Context, r *run) Result { return r.together(ctx, pg, n) }))
 			}

@@ -11,10 +11,10 @@ import (
 
 // secondCases start a second process on one SQLite file: another agent, and
 // commands that write.
-func secondCases(_ context.Context, _ *world.Slot, short bool) ([]Case, error) {
+func secondCases(_ context.Context, p *planner) ([]Case, error) {
 	var cases []Case
 	for _, point := range []string{"before claim#1", "after claim#1", "after started#1", "look#1", "sent#1"} {
-		if short && point != "after started#1" {
+		if p.short && point != "after started#1" {
 			continue
 		}
 		cases = append(cases,
@@ -63,15 +63,15 @@ func (r *run) written(ctx context.Context, point string) Result {
 
 // freezeCases freeze everything while the agent stands at a point, and while
 // it runs.
-func freezeCases(ctx context.Context, s *world.Slot, short bool) ([]Case, error) {
-	points, err := dry(ctx, s, episodes[0])
+func freezeCases(ctx context.Context, p *planner) ([]Case, error) {
+	points, err := p.dry(ctx, episodes[0])
 	if err != nil {
 		return nil, err
 	}
 	var cases []Case
 	for _, point := range points {
 		// After the last look nothing is asked any more.
-		if !isUnsent(point) || strings.HasPrefix(point, "look") || short && point != "connected#1" {
+		if !isUnsent(point) || strings.HasPrefix(point, "look") || p.short && point != "connected#1" {
 			continue
 		}
 		cases = append(cases, scenario("freeze while the agent stands at "+point, episodes[0], func(ctx context.Context, r *run) Result {

@@ -25,10 +25,10 @@ var full = []struct {
 }
 
 // spaceCases fill the ledger's disk at a point, or let its files grow no more.
-func spaceCases(ctx context.Context, _ *world.Slot, short bool) ([]Case, error) {
+func spaceCases(ctx context.Context, p *planner) ([]Case, error) {
 	var cases []Case
 	for _, f := range full {
-		if short && f.point != "before claim#1" {
+		if p.short && f.point != "before claim#1" {
 			continue
 		}
 		if why := noMounts(ctx); why != "" {

@@ -63,18 +63,18 @@ func skippedCase(why string) []Case {
 // syscallCases kill at each system call that touches the ledger's files, before
 // it is carried out. strace counts the calls of each thread by itself, so one
 // thread makes all appends.
-func syscallCases(ctx context.Context, s *world.Slot, short bool) ([]Case, error) {
+func syscallCases(ctx context.Context, p *planner) ([]Case, error) {
 	if why := noStrace(ctx); why != "" {
 		return skippedCase(why), nil
 	}
-	counts, err := countSyscalls(ctx, s, allFiles)
+	counts, err := p.countSyscalls(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var cases []Case
 	for _, name := range traced {
 		for n := 1; n <= counts[name]; n++ {
-			if short && !(name == "pwrite64" && n%25 == 0 || name == "fsync" && n == 7) {
+			if p.short && !(name == "pwrite64" && n%25 == 0 || name == "fsync" && n == 7) {
 				continue
 			}
 			cases = append(cases, Case{Name: fmt.Sprintf("kill before %s %d", name, n), run: func(ctx context.Context, s *world.Slot) Result {
@@ -87,13 +87,16 @@ func syscallCases(ctx context.Context, s *world.Slot, short bool) ([]Case, error
 
 // countSyscalls gives the largest number of each call by one thread in a whole
 // episode.
-func countSyscalls(ctx context.Context, s *world.Slot, files []string) (map[string]int, error) {
-	w, err := s.New(ctx, episodes[0])
+func (p *planner) countSyscalls(ctx context.Context) (map[string]int, error) {
+	if p.calls != nil {
+		return p.calls, nil
+	}
+	w, err := p.New(ctx, episodes[0])
 	if err != nil {
 		return nil, err
 	}
 	log := w.Path("strace.log")
-	agent, err := w.Start(world.Rig{OneThread: true}, strace(w, trace{files: files, log: log, syscall: strings.Join(traced, ",")})...)
+	agent, err := w.Start(world.Rig{OneThread: true}, strace(w, trace{files: allFiles, log: log, syscall: strings.Join(traced, ",")})...)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +113,8 @@ func countSyscalls(ctx context.Context, s *world.Slot, files []string) (map[stri
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // It was only read.
-	return tally(bufio.NewScanner(f))
+	p.calls, err = tally(bufio.NewScanner(f))
+	return p.calls, err
 }
 
 var callLine = regexp.MustCompile(`^(\d+) +(\w+)\(`)
