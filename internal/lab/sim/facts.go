@@ -66,6 +66,7 @@ func (w *world) pastFacts(r *replica, f *gate.Facts, key, without gate.Key) {
 	f.SentService, f.SentGlobal = s.Sent(p.svc.Name, hour), s.Sent("", hour)
 	if w.bad != sentOnly {
 		// Two services that are claimed at once must not share the last place.
+		f.SentService += s.Claimed(p.svc.Name, without)
 		f.SentGlobal += s.Claimed("", without)
 	}
 	f.LastSent = p.hostTime(s.LastSent(p.svc.Name, ""))
