@@ -47,11 +47,22 @@ policy: build ## Check and test the shipped policy.
 eval: build ## Run the evals in simulated time with the scripted proposers.
 	@bin/setpoint-lab eval run --suite evals $(ARGS)
 
+.PHONY: mutants
+mutants: tools build ## Break each promise alone and print which test notices. ARGS="--only no-fsync".
+	@bin/setpoint-lab mutants $(ARGS)
+
 .PHONY: fuzz
 fuzz: ## Fuzz every parser for FUZZTIME (default 30s) each.
 	@for f in $$(grep -rl --include=*_test.go 'func Fuzz' internal cmd | xargs -n1 dirname | sort -u); do \
 	  for t in $$(grep -ho 'func Fuzz[A-Za-z0-9_]*' $$f/*_test.go | sed 's/func //'); do \
 	    echo "== ./$$f $$t"; $(GO) test ./$$f -run '^$$' -fuzz "^$$t$$" -fuzztime $${FUZZTIME:-30s} || exit 1; done; done
+
+.PHONY: crash
+crash: tools ## Kill, stop and starve real agents at every boundary; prints the table. ARGS="--only kill".
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -trimpath -tags crashtest -o bin/setpoint-crashtest ./cmd/setpoint
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/setpoint-lab
+	@bin/setpoint-lab crash $(ARGS)
 
 .PHONY: bench
 bench: ## Print the ratios of Setpoint's cost to the bare work.
