@@ -37,6 +37,12 @@ func Run(t *testing.T, fresh Fresh) {
 		"ReopenKeepsEverything":      reopen,
 		"ClosedStore":                closed,
 		"TimesNeverDecrease":         times,
+		"NewestOfAKind":              newest,
+		"DroppedBlobs":               dropped,
+		"ExportRoundTrip":            exported,
+		"BeginsFromACheckpoint":      checkpoints,
+		"ClockIsThatOfEntries":       clock,
+		"LoweredKeepsOneTime":        loweredTimes,
 		"Model":                      model,
 	}
 	for name, test := range tests {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 
@@ -197,15 +199,29 @@ func (r *reference) add(ds []ledger.Draft) error {
 		for _, b := range d.Blobs {
 			r.blobs[ledger.BlobDigest(b)] = string(b)
 		}
+		for _, digest := range d.Drop {
+			delete(r.blobs, digest)
+		}
 	}
 	return nil
+}
+
+// smallBlob is one of few, so that they are added, dropped and added again.
+func smallBlob() *rapid.Generator[[]byte] {
+	return rapid.SampledFrom([][]byte{{}, {0}, {1}, {0xff, 0}, []byte("abc")})
 }
 
 func drawDraft(rt *rapid.T) ledger.Draft {
 	d := Gap(rapid.StringN(0, 8, 24).Draw(rt, "why"))
 	d.Service = rapid.SampledFrom([]string{"", "checkout"}).Draw(rt, "service")
 	d.Unique = rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e"}).Draw(rt, "unique")
-	d.Blobs = rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 3), 0, 2).Draw(rt, "blobs")
+	if rapid.Bool().Draw(rt, "other kind") {
+		d.Kind, d.Body = ledger.KindThaw, ledger.Thaw{ID: "f", By: "os:test"}
+	}
+	d.Blobs = rapid.SliceOfN(smallBlob(), 0, 2).Draw(rt, "blobs")
+	for _, b := range rapid.SliceOfN(smallBlob(), 0, 2).Draw(rt, "drop") {
+		d.Drop = append(d.Drop, ledger.BlobDigest(b))
+	}
 	return d
 }
 
@@ -284,9 +300,44 @@ func modelCheck(rt *rapid.T, s ledger.Store, ref *reference) {
 			rt.Fatalf("entry %d differs from what append gave", e.Seq)
 		}
 	}
+	modelNewest(rt, s, ref)
 	for digest, want := range ref.blobs {
 		if b, err := s.Blob(context.Background(), digest); err != nil || string(b) != want {
 			rt.Fatalf("blob %s came back as %q, %v, want %q", digest, b, err, want)
+		}
+	}
+	src, ok := s.(ledger.Source)
+	if !ok {
+		return
+	}
+	modelBlobs(rt, src, ref)
+}
+
+func modelBlobs(rt *rapid.T, src ledger.Source, ref *reference) {
+	var got []string
+	err := src.EachBlob(context.Background(), func(digest string, blob []byte) error {
+		got = append(got, digest)
+		if want, ok := ref.blobs[digest]; !ok || want != string(blob) {
+			rt.Fatalf("blob %s is %q, want %q, there %v", digest, blob, want, ok)
+		}
+		return nil
+	})
+	if err != nil || !slices.Equal(got, slices.Sorted(maps.Keys(ref.blobs))) {
+		rt.Fatalf("blobs %v, %v, want those of %v in order", got, err, ref.blobs)
+	}
+}
+
+func modelNewest(rt *rapid.T, s ledger.Store, ref *reference) {
+	for _, kind := range []ledger.Kind{ledger.KindInit, ledger.KindGap, ledger.KindThaw, ledger.KindAck} {
+		var want ledger.Entry
+		for _, e := range ref.entries {
+			if e.Kind == kind {
+				want = e
+			}
+		}
+		got, ok, err := s.Newest(context.Background(), kind)
+		if err != nil || ok != (want.Seq > 0) || got.Position() != want.Position() {
+			rt.Fatalf("the newest %s is entry %d, %v, %v, want %d", kind, got.Seq, ok, err, want.Seq)
 		}
 	}
 }
