@@ -85,6 +85,9 @@ func (s *Store) writable(ctx context.Context) error {
 	if now, err := os.Lstat(s.path); err != nil || !os.SameFile(now, s.file) {
 		return fmt.Errorf("ledger %s was removed or replaced while open; put it back and restart", s.path)
 	}
+	if now, err := os.Lstat(s.path + "-wal"); err != nil || !os.SameFile(now, s.wal) {
+		return fmt.Errorf("ledger %s: its log %s-wal was removed or replaced while open; restart, which writes what is in it into the ledger", s.path, s.path)
+	}
 	return nil
 }
 

@@ -13,3 +13,6 @@ func (s *Store) Exec(t testing.TB, query string) {
 		t.Fatal(err)
 	}
 }
+
+// Network is the refusal of a path on a file system of that magic number.
+func Network(path string, magic uint32) error { return network(path, magic) }

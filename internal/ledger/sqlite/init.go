@@ -17,6 +17,9 @@ import (
 func Init(path, by string) error { return initAt(path, by, time.Now()) }
 
 func initAt(path, by string, now time.Time) (err error) {
+	if err := local(path); err != nil {
+		return fmt.Errorf("create %w", err)
+	}
 	held, err := lock(path)
 	if err != nil {
 		return fmt.Errorf("create ledger %s: %w", path, err)

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/ledger"
@@ -86,6 +87,9 @@ func connect(path string, readOnly bool, extra ...string) (*sql.DB, error) {
 	return db, nil
 }
 
+// readable is access(2)'s R_OK.
+const readable = 4
+
 // usable refuses a path that is no ledger file, before SQLite sees it.
 func usable(path string) (os.FileInfo, error) {
 	info, err := os.Lstat(path)
@@ -99,11 +103,12 @@ func usable(path string) (os.FileInfo, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("ledger %s is no regular file", path)
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("ledger is unreadable: %w; it must belong to the user that runs setpoint", err)
+	// Not by opening it: to close it again would take away the locks that SQLite
+	// holds on it in this process.
+	if err := syscall.Access(path, readable); err != nil {
+		return nil, fmt.Errorf("ledger is unreadable: %w; it must belong to the user that runs setpoint", &os.PathError{Op: "open", Path: path, Err: err})
 	}
-	return info, f.Close()
+	return info, nil
 }
 
 // querier is a pool or one connection of it.

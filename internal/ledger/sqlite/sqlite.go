@@ -4,7 +4,8 @@
 //
 // The file is <path>, with SQLite's own <path>-wal and <path>-shm, and
 // <path>.lock, whose OS lock the writer holds for life. WAL needs a local file
-// system; on a network file system neither it nor the lock can be trusted.
+// system; on a network file system neither it nor the lock can be trusted, so
+// those that the system names as such are refused.
 package sqlite
 
 import (
@@ -33,7 +34,9 @@ type Store struct {
 	writes *sql.DB
 	lock   *os.File
 	file   os.FileInfo
-	now    func() time.Time
+	// wal is SQLite's log beside it, where what was appended last is.
+	wal os.FileInfo
+	now func() time.Time
 	// turn holds one token: appends are one at a time.
 	turn   chan struct{}
 	closed bool
@@ -47,12 +50,15 @@ type Store struct {
 var _ ledger.Store = (*Store)(nil)
 
 // Open opens a ledger for writing and verifies its chain from the newest
-// checkpoint on. It refuses a missing
-// ledger (ErrMissing), one with a writer (ErrLocked), and one whose chain is
-// broken (ErrCorrupt).
+// checkpoint on. It refuses a missing ledger (ErrMissing), one with a writer
+// (ErrLocked), one whose chain is broken (ErrCorrupt), and one on a network file
+// system.
 func Open(path string, opts Options) (*Store, error) {
 	file, err := usable(path)
 	if err != nil {
+		return nil, err
+	}
+	if err := local(path); err != nil {
 		return nil, err
 	}
 	s := &Store{file: file, now: opts.Now, turn: make(chan struct{}, 1)}
@@ -86,6 +92,9 @@ func (s *Store) open(path string) error {
 	}
 	if s.Reader, err = newReader(path); err != nil {
 		return err
+	}
+	if s.wal, err = os.Lstat(path + "-wal"); err != nil {
+		return fmt.Errorf("ledger %s: its log: %w", path, err)
 	}
 	return s.verifyEnd(ctx)
 }

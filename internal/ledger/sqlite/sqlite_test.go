@@ -319,27 +319,6 @@ func TestDiskFaults(t *testing.T) {
 	}
 }
 
-func TestReplacedUnderTheWriter(t *testing.T) {
-	for name, replace := range map[string]func(path string) error{
-		"removed":  os.Remove,
-		"replaced": func(path string) error { return os.Rename(grown(t, 3), path) },
-		"linked": func(path string) error {
-			return errors.Join(os.Rename(path, path+".old"), os.Symlink(path+".old", path))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := newLedger(t)
-			s := openLedger(t, path)
-			check(t, replace(path))
-			_, err := s.Append(t.Context(), ledger.Position{}, ledgertest.Drafts(ledgertest.Gap("lost")))
-			if err == nil || !strings.Contains(err.Error(), "was removed or replaced while open") {
-				t.Errorf("got %v", err)
-			}
-			_ = s.Close()
-		})
-	}
-}
-
 // TestForeignWriter: somebody who does not know of the lock wrote to the file.
 func TestForeignWriter(t *testing.T) {
 	path := newLedger(t)
