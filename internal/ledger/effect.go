@@ -54,14 +54,31 @@ func (e Effect) InDoubt() bool {
 	return e.Effect == execute.Started || e.Effect == execute.InDoubt
 }
 
-// Horizon is until when a lost effect may still land; zero when it was never
-// sent.
+// Horizon is until when a lost effect may still land, by the store's clock; zero
+// when it was never started. Without a receipt, whoever started it may have been
+// stopped right then, and may go on to send for as long as its permit holds by
+// its own clock.
 func (e Effect) Horizon() time.Time {
-	if e.StartedAt.IsZero() {
+	a := e.Claim.Action
+	switch {
+	case e.StartedAt.IsZero():
 		return time.Time{}
+	case e.Receipt.At.IsZero():
+		return later(e.StartedAt, e.Claim.Expires.Add(maxSkew)).Add(a.Horizon())
 	}
-	return e.StartedAt.Add(e.Claim.Action.Horizon())
+	return later(e.StartedAt.Add(a.Timeout), e.Receipt.At).Add(a.MaxLateness)
 }
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// maxSkew is the most that the clocks of two replicas may differ (DESIGN section
+// 7); beyond it nothing is decided.
+const maxSkew = 5 * time.Second
 
 // SentAt is the time of sending; zero when it was never sent.
 func (e Effect) SentAt() time.Time { return e.StartedAt }

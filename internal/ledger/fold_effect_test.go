@@ -55,7 +55,7 @@ func TestFoldEffect(t *testing.T) {
 		"landed": {
 			"found applied counts from the horizon",
 			[]step{claimed, begun, at(9, settled(c, k, execute.Landed, "observation"))},
-			lived{execute.Landed, "pending", true, 2, 4, 0},
+			lived{execute.Landed, "pending", true, 2, 602, 0},
 		},
 		"not landed":    {"proven not landed is refunded", []step{claimed, begun, at(9, settled(c, k, execute.NotLanded, "observation"))}, lived{execute.NotLanded, "none", false, 0, never, 0}},
 		"settled no-op": {"found without effect is refunded", []step{claimed, begun, at(9, settled(c, k, execute.NoOp, "observation"))}, lived{execute.NoOp, "none", false, 0, never, 0}},
@@ -82,7 +82,7 @@ func TestFoldEffect(t *testing.T) {
 		"unknown, landed": {
 			"and may say that it landed, which is then judged",
 			[]step{claimed, begun, at(9, settled(c, k, execute.Unknown, "observation")), at(30, settled(c, k, execute.Landed, "os:alice"))},
-			lived{execute.Landed, "pending", true, 2, 4, 0},
+			lived{execute.Landed, "pending", true, 2, 602, 0},
 		},
 		"unknown, machine": {
 			"no machine ends unknown",
@@ -367,15 +367,38 @@ func TestFoldPages(t *testing.T) {
 	}
 }
 
+// TestHorizon: until when a request may still land depends on whether it is known
+// when it was sent. timeout and maxLateness are a minute each.
 func TestHorizon(t *testing.T) {
 	const c = "checkout"
-	ch := newChain(t, at(1, claim(c, claimOf(keyAt(c, 0)))))
-	if got := ch.state.Effects[keyAt(c, 0)].Horizon(); !got.IsZero() {
-		t.Errorf("what was never sent has horizon %s", got)
+	k := keyAt(c, 0)
+	tests := map[string]struct {
+		reason  string
+		expires time.Time
+		steps   []step
+		want    time.Time
+	}{
+		"never started": {"it was not sent", minute(2), nil, time.Time{}},
+		"stopped":       {"who started it may wake and send until the permit expires", minute(9), []step{at(3, started(c, k))}, minute(11).Add(5 * time.Second)},
+		"expired":       {"at the start there was nothing left of the permit", minute(2), []step{at(3, started(c, k))}, minute(5)},
+		"answered": {
+			"with a receipt it was sent, however late the answer came", minute(9),
+			[]step{at(3, started(c, k)), at(4, receipt(c, k, execute.InDoubt, 4))}, minute(5),
+		},
+		"late answer": {
+			"which is then later than the deadline", minute(9),
+			[]step{at(3, started(c, k)), at(7, receipt(c, k, execute.InDoubt, 7))}, minute(8),
+		},
 	}
-	ch.add(at(3, started(c, keyAt(c, 0))))
-	e := ch.state.Effects[keyAt(c, 0)]
-	if got, want := e.Horizon(), minute(3).Add(2*time.Minute); !got.Equal(want) || !e.SentAt().Equal(minute(3)) || !e.InDoubt() {
-		t.Errorf("sent %s, horizon %s, want %s", e.SentAt(), got, want)
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			ch := newChain(t, at(1, claim(c, claimOf(k, func(b *ledger.Claim) { b.Expires = tt.expires }))))
+			for _, st := range tt.steps {
+				ch.add(st)
+			}
+			if got := ch.state.Effects[k].Horizon(); !got.Equal(tt.want) {
+				t.Errorf("%s: horizon %s, want %s", tt.reason, got, tt.want)
+			}
+		})
 	}
 }

@@ -102,8 +102,9 @@ func (p *pass) trial(e *ledger.Effect) compare.Trial {
 // It is never sent again, and a service that recovered proves nothing about
 // who fixed it.
 func (p *pass) resolve(ctx context.Context, e *ledger.Effect) error {
-	horizon := e.Horizon()
-	if p.now.Before(horizon) {
+	horizon, now := e.Horizon(), p.r.storeTime(p.now)
+	// An early look would take what is still under way for what never came.
+	if now.Before(horizon) || p.fleet.clocksApart != "" {
 		return nil
 	}
 	body := ledger.Settled{Key: e.Claim.Key, By: ledger.SettledByObservation}
@@ -113,7 +114,7 @@ func (p *pass) resolve(ctx context.Context, e *ledger.Effect) error {
 		body.Effect, body.Reason = markOf(o), o.Detail
 	}
 	if body.Effect == "" {
-		if p.now.Before(horizon.Add(e.Claim.UnknownFor)) {
+		if now.Before(horizon.Add(e.Claim.UnknownFor)) {
 			return nil
 		}
 		body.Effect, body.By = execute.Unknown, "setpoint"

@@ -33,7 +33,7 @@ func explain(path, what string, err error) error {
 	case codes.SQLITE_FULL:
 		words = "the disk is full; free space on it"
 	case codes.SQLITE_READONLY:
-		words = "the file or its file system is read-only"
+		words = "the file, its directory or its file system is read-only"
 	case codes.SQLITE_IOERR:
 		words = "the disk failed; nothing more is written until a restart"
 	case codes.SQLITE_CANTOPEN:
