@@ -67,15 +67,13 @@ func (w *world) judge(p *pass, e *ledger.Effect) ledger.Outcome {
 	return ledger.Outcome{Key: e.Claim.Key, Judgement: compare.Judgement{Outcome: out, Decided: true}, Cost: cost}
 }
 
-// provable: from now on "no such key" proves that nothing landed. A process
-// that was stopped between started and its last look may send until its permit
-// ends, so the horizon counts from there, by clocks that are together.
+// provable: from now on "no such key" proves that nothing landed, by clocks that
+// are together.
 func (w *world) provable(p *pass, e *ledger.Effect) bool {
 	if w.bad == earlyProof {
-		return !p.now.Before(e.Horizon())
+		return !p.now.Before(e.StartedAt.Add(e.Claim.Action.Horizon()))
 	}
-	last := e.Claim.Expires.Add(e.Claim.Action.Horizon() + apartBy)
-	return p.apart == "" && !p.now.Before(p.hostTime(e.Horizon())) && !p.now.Before(p.hostTime(last))
+	return p.apart == "" && !p.now.Before(p.hostTime(e.Horizon()))
 }
 
 // inquire asks the actuator about a key in doubt.
