@@ -28,6 +28,7 @@ model is asked and nothing leaves this machine.`,
 	root.AddCommand(
 		demoCommand(), newEvalCommand(), fakemodelCommand(), fakepagerCommand(), effectdCommand(), faultproxyCommand(), crashCommand(), checkCommand(), simCommand(),
 	)
+	root.AddCommand(mutantsCommand())
 	return root
 }
 
