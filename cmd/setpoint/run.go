@@ -130,7 +130,7 @@ func (a *app) daemon(ctx context.Context, s site, store *opened, log *slog.Logge
 
 func (d *daemon) hello() {
 	b := buildInfo()
-	d.log.Info("started", "version", b.Version, "revision", short(b.Revision), "config", d.site.file,
+	d.log.Info("started", "version", b.Version, "revision", short(b.Revision), "config", d.site.file, "ledger", d.site.where(),
 		"services", len(d.loop.Set().Services), "maxMode", d.site.cfg.Limits.MaxMode.String())
 	if fault := d.options.PolicyFault; fault != "" {
 		d.log.Error("the policy does not load; observing only until a reload succeeds", "err", fault)
