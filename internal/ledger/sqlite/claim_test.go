@@ -2,10 +2,7 @@ package sqlite_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -17,7 +14,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
-	"github.com/setpoint-dev/setpoint/internal/ledger/sqlite"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
@@ -227,63 +223,4 @@ func TestUniqueBacksTheClaim(t *testing.T) {
 	if err := careless(); !errors.Is(err, ledger.ErrExists) {
 		t.Errorf("a second claim gave %v, want %v", err, ledger.ErrExists)
 	}
-}
-
-// BenchmarkClaim compares a claim, conditions and fold included, with the bare
-// insert of as many bytes in a durable transaction, in turn in one run.
-func BenchmarkClaim(b *testing.B) {
-	store := openLedger(b, newLedger(b))
-	defer func() { _ = store.Close() }()
-	r := newReplica(store)
-	check(b, r.catchUp())
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(b.TempDir(), "bare.db")+"?_journal_mode=WAL&_synchronous=FULL&_txlock=immediate")
-	check(b, err)
-	defer func() { _ = db.Close() }()
-	db.SetMaxOpenConns(1)
-	_, err = db.ExecContext(b.Context(), `CREATE TABLE bare (id INTEGER PRIMARY KEY, name TEXT UNIQUE, body TEXT)`)
-	check(b, err)
-	body := ""
-	var ours, bare time.Duration
-	for i := int64(1); b.Loop(); i++ {
-		begin := time.Now()
-		service := fmt.Sprint("s", i)
-		check(b, r.append(func(s *ledger.State) (ledger.Draft, error) {
-			return ledger.ClaimDraft(s, service, claimOn(service, service, i), s.Head)
-		}))
-		ours += time.Since(begin)
-		if body == "" {
-			es, err := store.Read(b.Context(), r.state.Head.Seq-1, 1)
-			check(b, err)
-			body = string(es[0].Body)
-		}
-		begin = time.Now()
-		tx, err := db.BeginTx(b.Context(), nil)
-		check(b, err)
-		_, err = tx.ExecContext(b.Context(), `INSERT INTO bare (name, body) VALUES (?, ?)`, "claim/"+service, body)
-		check(b, err)
-		check(b, tx.Commit())
-		bare += time.Since(begin)
-	}
-	b.ReportMetric(float64(ours)/float64(bare), "claim/insert")
-	b.ReportMetric(float64(bare.Nanoseconds())/float64(b.N), "insert-ns/op")
-}
-
-// BenchmarkOpen is a start: the chain of a long ledger, verified and folded.
-func BenchmarkOpen(b *testing.B) {
-	const entries = 20000
-	path := grown(b, entries)
-	for b.Loop() {
-		s, err := sqlite.Open(path, sqlite.Options{})
-		check(b, err)
-		r := newReplica(s)
-		for {
-			before := r.state.Head
-			check(b, r.catchUp())
-			if r.state.Head == before {
-				break
-			}
-		}
-		check(b, s.Close())
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/entries, "ns/entry")
 }

@@ -292,7 +292,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	if s, err := sqlite.Open(path, sqlite.Options{}); err == nil {
 		_ = s.Close()
 		t.Error("a writer opened a ledger whose log it cannot create")
-	} else if !strings.Contains(err.Error(), "check the permissions of the directory") {
+	} else if !strings.Contains(err.Error(), "its directory or its file system is read-only") {
 		t.Errorf("got %v", err)
 	}
 }
