@@ -144,7 +144,7 @@ func (s *State) InFlight(service, target string) (onService, onTarget *Effect) {
 // Charges are those of all claims by verdict auto: the provisional cost, or
 // the outcome's. Oldest claim first.
 func (s *State) Charges() []budget.Charge {
-	cs := slices.Clip(s.Charged)
+	cs := slices.Clone(s.Charged)
 	for _, key := range s.EffectOrder {
 		if e := s.Effects[key]; e.Claim.Verdict == gate.Auto {
 			cs = append(cs, e.charged())

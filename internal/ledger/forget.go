@@ -74,7 +74,7 @@ func (s *State) forgetEffects(sv *Service) {
 			continue
 		}
 		if charge := e.charged(); charge.Cost > 0 {
-			s.Charged = append(slices.Clip(s.Charged), charge)
+			s.Charged = append(s.Charged, charge)
 		}
 		gone[key] = true
 		delete(s.Effects, key)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -218,6 +219,36 @@ func TestForgottenCharges(t *testing.T) {
 	}
 	if kept := len(ch.state.Charges()); kept > 900 {
 		t.Errorf("%d charges are kept of 1400", kept)
+	}
+}
+
+// TestChargesChangeNothing: several passes ask one state at once.
+func TestChargesChangeNothing(t *testing.T) {
+	ch := newChain(t)
+	live := func(service string, m int, v gate.Verdict) {
+		k := keyAt(service, m)
+		c := claimOf(k, func(c *ledger.Claim) { c.Verdict, c.Target = v, service })
+		ch.add(at(m, claim(service, c)), at(m, started(service, k)), at(m, receipt(service, k, "applied", m)), at(m, outcome(service, k, "worsened", 2)))
+	}
+	for i := range 40 {
+		live("a", 10*i, gate.Auto)
+	}
+	for i := range 40 {
+		live("b", 1000+10*i, gate.Auto)
+	}
+	// Those of b are forgotten first, although they are newer.
+	for i := range 100 {
+		live("b", 2000+10*i, gate.Approval)
+	}
+	for i := range 100 {
+		live("a", 4000+10*i, gate.Approval)
+	}
+	before := slices.Clone(ch.state.Charged)
+	if len(before) != 80 || !before[0].At.After(before[79].At) || len(ch.state.Charges()) != 80 {
+		t.Fatalf("%d charges, in order: nothing is tried", len(before))
+	}
+	if !slices.Equal(before, ch.state.Charged) {
+		t.Error("asking for the charges changed the state")
 	}
 }
 
