@@ -5,17 +5,20 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/lab/checker"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/ledger/sqlite"
+	"github.com/setpoint-dev/setpoint/internal/reconcile"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
@@ -162,6 +165,21 @@ func (c *crashWorld) round() {
 	}
 }
 
+// person answers an open question, twice, as people do who see no change.
+func (c *crashWorld) person(r *reconcile.Reconciler) {
+	var id string
+	r.View(func(s *ledger.State) {
+		if t, open := s.OpenTicket("checkout"); open && t.State == approve.Open {
+			id = t.ID
+		}
+	})
+	for range 2 {
+		if id != "" {
+			_, _ = r.Answer(context.Background(), approve.Answer{Ticket: id, By: "os:alice", Via: "cli", Approve: true})
+		}
+	}
+}
+
 // bury replaces the dead.
 func (c *crashWorld) bury() {
 	c.t.Helper()
@@ -236,6 +254,7 @@ func (c *crashWorld) judge(s scenario) {
 		c.t.Errorf("%d effects of an action that helps", n)
 	}
 	c.nothingInDoubt()
+	c.named(entries)
 	c.check()
 	if c.t.Failed() {
 		c.t.Logf("the ledger says:\n%s", c.dump())
@@ -252,6 +271,23 @@ func (c *crashWorld) nothingInDoubt() {
 			}
 		}
 	})
+}
+
+// named: what may be there once has a name, which the store gives once, so that
+// even a process that checks nothing cannot write it twice; and the two ends of
+// a claim share one.
+func (c *crashWorld) named(entries []ledger.Entry) {
+	c.t.Helper()
+	once := map[ledger.Kind]string{
+		ledger.KindAsked: "asked", ledger.KindProposal: "proposal", ledger.KindClaim: "claim", ledger.KindStarted: "begun", ledger.KindVoid: "begun",
+		ledger.KindReceipt: "receipt", ledger.KindSettled: "settled", ledger.KindOutcome: "outcome",
+	}
+	for _, e := range entries {
+		name, _, _ := strings.Cut(e.Unique, "/")
+		if want, bound := once[e.Kind]; bound && name != want {
+			c.t.Errorf("entry %d, %s, is named %q, want %s/…", e.Seq, e.Kind, e.Unique, want)
+		}
+	}
 }
 
 // check asks the independent checker.

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/escalate"
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/execute/webhook"
@@ -381,20 +380,5 @@ func (c *crashWorld) heed() {
 	}
 	if effects := c.actuator.Effects(); len(effects) > 0 {
 		c.healed.Store(effects[0].Time.UnixNano())
-	}
-}
-
-// person answers an open question, twice, as people do who see no change.
-func (c *crashWorld) person(r *reconcile.Reconciler) {
-	var id string
-	r.View(func(s *ledger.State) {
-		if t, open := s.OpenTicket("checkout"); open && t.State == approve.Open {
-			id = t.ID
-		}
-	})
-	for range 2 {
-		if id != "" {
-			_, _ = r.Answer(context.Background(), approve.Answer{Ticket: id, By: "os:alice", Via: "cli", Approve: true})
-		}
 	}
 }

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -78,4 +79,38 @@ func TestLateEffect(t *testing.T) {
 			t.Errorf("%s is %s after its horizon, want not-landed", res.Key, e.Effect)
 		}
 	})
+}
+
+// An older copy of the ledger does not know that this window was used. The
+// actuator does, and is believed.
+func TestActuatorKnowsTheKey(t *testing.T) {
+	w := prepare(t)
+	w.set.Services[0].Remediation.ActionWindow = time.Hour
+	w.start()
+	w.healthy()
+	if err := w.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	older, err := os.ReadFile(w.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	w.healthy()
+	w.breakNow(0.3)
+	first := w.until("effect", 15*time.Minute, applied)
+	w.breakNow(0)
+	if err := w.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(w.path, older, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	w.run(6 * time.Minute) // so long that it may act by itself again
+	w.breakNow(0.3)
+	res := w.until("hold", 10*time.Minute, func(r reconcile.Result) bool { return holdsFor(r, gate.ReasonKeyClaimed) })
+	if n := len(w.actuator.Journal()); res.Key != first.Key || n != 1 {
+		t.Errorf("%s was held after %s was sent, %d requests reached the actuator", res.Key, first.Key, n)
+	}
 }

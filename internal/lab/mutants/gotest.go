@@ -109,7 +109,9 @@ func read(r io.Reader) (s said, err error) {
 		case "pass":
 			s.passed = s.passed || e.Test != ""
 		case "output":
-			text.WriteString(e.Output)
+			if !chatter(e.Output) {
+				text.WriteString(e.Output)
+			}
 			switch {
 			case strings.HasPrefix(e.Output, "panic: test timed out"):
 				s.end, s.test = hangs, e.Test
@@ -125,6 +127,12 @@ func read(r io.Reader) (s said, err error) {
 		s.text = tail(build.String() + s.text)
 	}
 	return s, sc.Err()
+}
+
+// chatter is what says nothing about a failure.
+func chatter(line string) bool {
+	line = strings.TrimSpace(line)
+	return strings.HasPrefix(line, "=== ") || strings.HasPrefix(line, "--- PASS") || line == "PASS"
 }
 
 // failed takes a failure into account.

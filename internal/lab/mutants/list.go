@@ -124,12 +124,14 @@ func early(name, breaks, before string) Mutant {
 // resendStarted: an effect without a receipt is sent again, once the gate says
 // that the same bytes would be allowed.
 func resendStarted() Mutant {
+	const resolve = `func (p *pass) resolve(ctx context.Context, e *ledger.Effect) error {`
 	const ledgerImport = `	"github.com/setpoint-dev/setpoint/internal/ledger"`
 	return Mutant{
 		Name: "resend-started", Breaks: "what was started without a receipt is never sent again",
 		Edits: []Edit{
 			{File: "internal/reconcile/settle.go", Old: ledgerImport, New: ledgerImport + "\n" + `	"github.com/setpoint-dev/setpoint/internal/propose"`},
-			{File: "internal/reconcile/settle.go", Old: `	horizon := e.Horizon()`, New: `	if e.Effect == execute.Started {
+			{File: "internal/reconcile/settle.go", Old: resolve, New: resolve + `
+	if e.Effect == execute.Started {
 		item := propose.Item{Action: e.Claim.Action, Live: e.Claim.Live, LiveKnown: true}
 		f := p.facts(item, e.Claim.Key, e.Claim.Key)
 		f.LastSent, f.ActionSent, f.SentService = time.Time{}, time.Time{}, 0
@@ -139,8 +141,7 @@ func resendStarted() Mutant {
 		if permit, ok := gate.Decide(c, p.r.policy().Evaluate(ctx, input)).Permit(); ok {
 			p.sendOnce(ctx, permit)
 		}
-	}
-	horizon := e.Horizon()`},
+	}`},
 		},
 		Catchers: []Catcher{crashes("replicas")},
 	}

@@ -23,8 +23,7 @@ func gateList() []Mutant {
 		one("spent-budget-acts", "an empty balance asks a person", floors, `cost >= 0 && b.Affords(cost)`, `cost >= 0`, floorTests),
 		one("deny-loses", "the strictest rule wins", "internal/gate/ceiling.go",
 			`		v = min(v, f.effect.cap())`, `		v = max(v, f.effect.cap())`, by(gatePkg, "TestDecideRulings$")),
-		one("quorum-by-clicks", "a quorum counts people, not clicks", "internal/approve/approve.go",
-			`by[a.By] = true`, `by[a.By+a.At.String()+a.Via] = true`, by(approvePkg, "TestAnswers$|TestApprovedOnlyByQuorum$")),
+		quorumByClicks(),
 		one("stale-sample", "an old sample is unknown", "internal/compare/reading.go", `case age > limit:`, `case age > 1000*limit:`, by(comparePkg, "TestAssessObjective$")),
 		one("no-traffic-is-health", "no events are unknown", "internal/compare/reading.go",
 			`if m.HasEvents && m.Total == 0 {`, `if m.HasEvents && m.Total < 0 {`, by(comparePkg, "TestAssessObjective$|TestAssessProperties$")),
@@ -43,7 +42,7 @@ func loopList() []Mutant {
 	if err != nil {`, `holds, err := r.o.Freezes.Frozen(service)
 	if err != nil && len(holds) > 0 {`, by(reconcilePkg, "TestFreezeAtTheLastMoment$")),
 		one("doubt-settled-early", "not landed is said after the horizon", settle,
-			`if p.now.Before(horizon) {`, `if p.now.Before(e.StartedAt) {`, by(reconcilePkg, "TestLateEffect$")),
+			`now.Before(horizon) ||`, `now.Before(e.StartedAt) ||`, by(reconcilePkg, "TestLateEffect$")),
 		one("no-answer-is-not-landed", "no answer about a key proves nothing", settle,
 			`	case !o.Known:
 		return ""`, `	case !o.Known:
@@ -56,7 +55,7 @@ func loopList() []Mutant {
 		one("documents-not-current", "edited documents stop a pass under way", act,
 			`if !declared || svc.Digest != p.svc.Digest {`, `if !declared && svc.Digest != p.svc.Digest {`, by(reconcilePkg, "TestEditedDocumentsStopThePass$")),
 		one("actuator-knows-the-key", "an actuator that knows the key is believed", "internal/reconcile/facts.go",
-			`f.KeyClaimed = p.foreign || key`, `f.KeyClaimed = key`, by(reconcilePkg, "TestRestoredLedgerRepeatsNothing$")),
+			`f.KeyClaimed = p.foreign || key`, `f.KeyClaimed = key`, by(reconcilePkg, "TestActuatorKnowsTheKey$")),
 		one("clock-step-ignored", "a clock that was moved holds everything", "internal/reconcile/clocks.go",
 			`if c.step != 0 &&`, `if c.step == 0 &&`, by(reconcilePkg, "TestMovedClock$")),
 	}
@@ -96,5 +95,17 @@ func askedTwice() Mutant {
 			{File: drafts, Old: `Unique: "asked/" + service`, New: `Unique: "asked/" + fmt.Sprint(s.Head.Seq) + service`},
 		},
 		Catchers: []Catcher{by(ledgerPkg, "TestTransitions$"), crashes("replicas")},
+	}
+}
+
+// quorumByClicks: one person is asked twice, and counted twice.
+func quorumByClicks() Mutant {
+	return Mutant{
+		Name: "quorum-by-clicks", Breaks: "a quorum counts people, not clicks",
+		Edits: []Edit{
+			{File: "internal/approve/approve.go", Old: `by[a.By] = true`, New: `by[a.By+a.At.String()] = true`},
+			{File: "internal/approve/record.go", Old: `if old.By == a.By &&`, New: `if old.By == a.By && old.At.Equal(a.At) &&`},
+		},
+		Catchers: []Catcher{by(approvePkg, "TestAnswers$|TestApprovedOnlyByQuorum$")},
 	}
 }
