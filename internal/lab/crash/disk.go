@@ -104,28 +104,12 @@ func (r *run) flipped(ctx context.Context, file string, part, parts int) Result 
 	} else {
 		r.episode(ctx)
 	}
-	path := r.Path(world.LedgerFile + file)
-	info, err := os.Stat(path)
-	if err != nil || info.Size() == 0 {
-		r.result.Reached = false
-		r.settle(ctx)
-		return r.judge(ctx)
-	}
 	whole, err := r.Export(ctx)
 	if err != nil {
 		return r.giveUp(err)
 	}
-	seen, err := seenfile.Seen(r.Path(world.LedgerFile + ".seen"))
-	if err != nil {
+	if err := r.damage(file, part, parts); err != nil {
 		return r.giveUp(err)
-	}
-	if err := flip(path, info.Size()*int64(part)/int64(parts)+info.Size()/int64(2*parts)); err != nil {
-		return r.giveUp(err)
-	}
-	if file == "-wal" {
-		// A log ends where its checksums do. What was appended after the last
-		// start of an effect cost nothing to lose; what came before is missed.
-		r.mayLose(seen.Seq)
 	}
 	_, broken := r.chain(ctx)
 	if !r.goesOnOrHolds(ctx, broken == nil) {
@@ -134,10 +118,33 @@ func (r *run) flipped(ctx context.Context, file string, part, parts int) Result 
 	if r.verifies(ctx) {
 		return r.judge(ctx)
 	}
-	if whole.Entries, err = r.chain(ctx); err != nil {
+	left, err := r.chain(ctx)
+	if err != nil {
 		return r.giveUp(err)
 	}
-	return r.judgeBy(whole)
+	for digest, blob := range whole.Blobs {
+		left.Blobs[digest] = blob
+	}
+	return r.judgeBy(left)
+}
+
+// damage inverts the byte in the middle of a part of a file.
+func (r *run) damage(file string, part, parts int) error {
+	path := r.Path(world.LedgerFile + file)
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if file == "-wal" {
+		// A log ends where its checksums do. What was appended after the last
+		// start of an effect cost nothing to lose; what came before is missed.
+		seen, err := seenfile.Seen(r.Path(world.LedgerFile + ".seen"))
+		if err != nil {
+			return err
+		}
+		r.mayLose(seen.Seq)
+	}
+	return flip(path, info.Size()*int64(part)/int64(parts)+info.Size()/int64(2*parts))
 }
 
 // goesOnOrHolds starts an agent and reports whether it ended the episode by
@@ -150,26 +157,20 @@ func (r *run) goesOnOrHolds(ctx context.Context, sound bool) bool {
 		return false
 	}
 	err = r.Until(ctx, agent, patience, func() bool {
-		return agent.Ended() || r.paged("ledger") || r.World.Settled(ctx)
+		return agent.Ended() || r.paged() || r.over(ctx)
 	})
 	switch {
 	case agent.Ended():
-		r.said(string(r.Log()[before:]), []string{"ledger"})
-		if agent.ExitCode() != 1 {
-			r.broke("it ended with exit code %d, want 1", agent.ExitCode())
-		}
+		r.refused(agent, before, "ledger")
 		return false
 	case err != nil:
 		r.broke("it neither went on nor held: %v", err)
-	case r.paged("ledger"):
+	case r.paged():
 		wait(ctx, watched)
 		if n := len(r.Actuator.Journal()) - requests; n > 0 {
 			r.broke("%d requests beside the page about the ledger", n)
 		}
-		if err := agent.Stop(patience); err != nil {
-			r.broke("%v", err)
-		}
-		return false
+		sound = false
 	case !sound:
 		r.broke("it acted on a chain that does not verify")
 	}

@@ -48,7 +48,7 @@ func erred(ctx context.Context, s *world.Slot, o world.Options, point string) Re
 	if err != nil {
 		return failed(err)
 	}
-	err = r.Until(ctx, agent, patience, func() bool { return agent.Ended() || r.World.Settled(ctx) })
+	err = r.Until(ctx, agent, patience, func() bool { return agent.Ended() || r.over(ctx) })
 	switch {
 	case agent.Ended() && strings.Contains(point, " gap#") && agent.ExitCode() == 1:
 		r.settle(ctx)

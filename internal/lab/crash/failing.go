@@ -53,7 +53,7 @@ func (r *run) failing(ctx context.Context, t trace) Result {
 	if err != nil {
 		return r.giveUp(err)
 	}
-	err = r.Until(ctx, agent, patience, func() bool { return agent.Ended() || r.paged("ledger") || r.World.Settled(ctx) })
+	err = r.Until(ctx, agent, patience, func() bool { return agent.Ended() || r.paged() || r.over(ctx) })
 	switch {
 	case agent.Ended():
 		// It could not even record its start, or open the ledger.
@@ -64,7 +64,7 @@ func (r *run) failing(ctx context.Context, t trace) Result {
 		}
 	case err != nil:
 		r.broke("nobody was told of a failing disk: %v", err)
-	case r.paged("ledger"):
+	case r.paged():
 		r.result.Reached = true
 		r.quiet(ctx, world.Window, "although an append had failed")
 	default:

@@ -46,6 +46,12 @@ func (r *run) refuses(ctx context.Context, words ...string) {
 		agent.Kill()
 		return
 	}
+	r.refused(agent, before, words...)
+}
+
+// refused: an agent ended with exit code 1 and said why, after so many bytes of
+// the log.
+func (r *run) refused(agent *world.Agent, before int, words ...string) {
 	r.said(string(r.Log()[before:]), words)
 	if agent.ExitCode() != 1 {
 		r.broke("it ended with exit code %d, want 1", agent.ExitCode())
@@ -69,23 +75,23 @@ func tailOf(text string) string {
 // nothing and a person is told.
 func (r *run) observes(ctx context.Context, agent *world.Agent, why string) {
 	r.quiet(ctx, watched, "although "+why)
-	r.toldOf(ctx, agent, why, "ledger")
+	r.toldOf(ctx, agent, why)
 }
 
-// toldOf waits for a page whose reason begins with a word.
-func (r *run) toldOf(ctx context.Context, agent *world.Agent, why, reason string) {
-	if err := r.Until(ctx, agent, world.EscalateWithin+3*time.Second, func() bool { return r.paged(reason) }); err != nil {
+// toldOf waits for a page about the ledger.
+func (r *run) toldOf(ctx context.Context, agent *world.Agent, why string) {
+	if err := r.Until(ctx, agent, world.EscalateWithin+3*time.Second, r.paged); err != nil {
 		var got []string
 		for _, p := range r.Pager.Pages() {
 			got = append(got, p.Labels["reason"])
 		}
-		r.broke("no page with a reason %s… although %s, only %q: %v", reason, why, got, err)
+		r.broke("no page about the ledger although %s, only %q: %v", why, got, err)
 	}
 }
 
-// paged reports whether a person was told of a reason that begins with a word.
-func (r *run) paged(reason string) bool {
-	return slices.ContainsFunc(r.Pager.Pages(), func(p pager.Page) bool { return strings.HasPrefix(p.Labels["reason"], reason) })
+// paged reports whether a person was told of a fault of the ledger.
+func (r *run) paged() bool {
+	return slices.ContainsFunc(r.Pager.Pages(), func(p pager.Page) bool { return strings.HasPrefix(p.Labels["reason"], "ledger") })
 }
 
 // holds starts an agent on a ledger that it must not use: either it does not
@@ -103,13 +109,10 @@ func (r *run) holds(ctx context.Context, why string) {
 		r.broke("%d requests although %s", n, why)
 	}
 	if agent.Ended() {
-		r.said(string(r.Log()[before:]), []string{"ledger"})
-		if agent.ExitCode() != 1 {
-			r.broke("it ended with exit code %d, want 1", agent.ExitCode())
-		}
+		r.refused(agent, before, "ledger")
 		return
 	}
-	r.toldOf(ctx, agent, why, "ledger")
+	r.toldOf(ctx, agent, why)
 	if err := agent.Stop(patience); err != nil {
 		r.broke("%v", err)
 	}
@@ -121,18 +124,28 @@ func (r *run) verifies(ctx context.Context) bool {
 	return err == nil && code == 0
 }
 
-// chain reads the entries as they are, and verifies them.
-func (r *run) chain(ctx context.Context) (all []ledger.Entry, err error) {
+// chain reads what is whole: the entries, which are verified, and the blobs
+// that are what their digest says.
+func (r *run) chain(ctx context.Context) (x ledger.Exported, err error) {
 	reader, err := sqlite.OpenReader(r.Path(world.LedgerFile))
 	if err != nil {
-		return nil, err
+		return x, err
 	}
 	defer func() { err = errors.Join(err, reader.Close()) }()
 	_, err = ledger.Walk(ctx, reader, ledger.Position{}, func(e ledger.Entry) error {
-		all = append(all, e)
+		x.Entries = append(x.Entries, e)
 		return nil
 	})
-	return all, err
+	if err != nil {
+		return x, err
+	}
+	x.Blobs = map[string][]byte{}
+	return x, reader.EachBlob(ctx, func(digest string, blob []byte) error {
+		if ledger.BlobDigest(blob) == digest {
+			x.Blobs[digest] = blob
+		}
+		return nil
+	})
 }
 
 // judgeBy holds the journal against an export that was made before the ledger

@@ -81,6 +81,9 @@ func (r *run) count() {
 	}
 }
 
+// over reports whether the episode has ended.
+func (r *run) over(ctx context.Context) bool { return r.Settled(ctx) }
+
 // settle lets a clean agent run on until the episode is over.
 func (r *run) settle(ctx context.Context) {
 	agent, err := r.Start(world.Rig{})
@@ -94,7 +97,7 @@ func (r *run) settle(ctx context.Context) {
 // settled waits for the episode's end under an agent and stops it. Where it
 // never ends, the promise that a missed SLO is acted on or escalated is broken.
 func (r *run) settled(ctx context.Context, agent *world.Agent) {
-	if err := r.Until(ctx, agent, patience, func() bool { return r.World.Settled(ctx) }); err != nil {
+	if err := r.Until(ctx, agent, patience, func() bool { return r.over(ctx) }); err != nil {
 		r.broke("the episode never ended: %v", err)
 		agent.Kill()
 		return

@@ -82,7 +82,7 @@ func paused(ctx context.Context, s *world.Slot, o world.Options, point string) R
 
 // stopped waits for an agent to stand still, or for the end of the episode.
 func (r *run) stopped(ctx context.Context, agent *world.Agent) bool {
-	err := r.Until(ctx, agent, patience, func() bool { return agent.Stopped() || r.World.Settled(ctx) })
+	err := r.Until(ctx, agent, patience, func() bool { return agent.Stopped() || r.over(ctx) })
 	if err != nil {
 		r.broke("the agent did not come to the point: %v", err)
 	}

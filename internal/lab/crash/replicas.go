@@ -32,25 +32,34 @@ func replicaCases(_ context.Context, p *planner) ([]Case, error) {
 		return nil, err
 	}
 	p.OnClose(pg.Stop)
-	var cases []Case
-	for n := 2; n <= 3; n++ {
-		for _, fate := range fates {
-			for _, point := range boundaries {
-				if p.short && (n != 2 || fate == "unheard" || fate == "cut off" || point != "after started#1") {
-					continue
-				}
-				cases = append(cases, shared(pg, fmt.Sprintf("%d replicas, one %s at %s", n, fate, point),
-					func(ctx context.Context, r *run) Result { return r.apart(ctx, pg, n, fate, point) }))
-			}
-		}
-		for round := range 6 {
-			if !p.short || n == 2 && round == 0 {
-				cases = append(cases, shared(pg, fmt.Sprintf("%d replicas at once, round %d", n, round+1),
-					func(ctx context.Context, r *run) Result { return r.together(ctx, pg, n) }))
-			}
-		}
+	cases := replicasOf(pg, 2, p.short)
+	if !p.short {
+		cases = append(cases, replicasOf(pg, 3, false)...)
 	}
 	return cases, nil
+}
+
+// replicasOf are the cases with n replicas.
+func replicasOf(pg *pgtest.Server, n int, short bool) []Case {
+	var cases []Case
+	for _, fate := range fates {
+		for _, point := range boundaries {
+			if short && (point != "after started#1" || fate != "stopped" && fate != "killed") {
+				continue
+			}
+			cases = append(cases, shared(pg, fmt.Sprintf("%d replicas, one %s at %s", n, fate, point),
+				func(ctx context.Context, r *run) Result { return r.apart(ctx, pg, n, fate, point) }))
+		}
+	}
+	rounds := 6
+	if short {
+		rounds = 1
+	}
+	for round := range rounds {
+		cases = append(cases, shared(pg, fmt.Sprintf("%d replicas at once, round %d", n, round+1),
+			func(ctx context.Context, r *run) Result { return r.together(ctx, pg, n) }))
+	}
+	return cases
 }
 
 // shared is a case on a shared ledger.

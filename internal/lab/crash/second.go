@@ -2,6 +2,8 @@ package crash
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -81,6 +83,12 @@ func freezeCases(ctx context.Context, p *planner) ([]Case, error) {
 	return cases, nil
 }
 
+// freezeThere reports whether the file of a freeze is in its place.
+func (r *run) freezeThere() bool {
+	files, err := filepath.Glob(r.Path("setpoint.freeze/*.json"))
+	return err == nil && len(files) > 0
+}
+
 // frozen: the command is acknowledged while the agent hangs, and nothing is
 // sent after that, through a restart too, until somebody thaws.
 func (r *run) frozen(ctx context.Context, point string) Result {
@@ -89,12 +97,30 @@ func (r *run) frozen(ctx context.Context, point string) Result {
 		return r.giveUp(err)
 	}
 	r.result.Reached = r.stopped(ctx, agent)
-	// Acknowledged is the exit; the file is there long before the agent answers.
-	if out, code, err := r.Command(ctx, "freeze", "--reason", "crash suite"); err != nil || code != 0 {
-		r.broke("setpoint freeze beside an agent that hangs: exit code %d, %v: %s", code, err, out)
+	before := len(r.Actuator.Journal())
+	acknowledged := make(chan string, 1)
+	go func() {
+		out, code, err := r.Command(ctx, "freeze", "--reason", "crash suite")
+		if err != nil || code != 0 {
+			acknowledged <- fmt.Sprintf("setpoint freeze beside an agent that hangs: exit code %d, %v: %s", code, err, out)
+			return
+		}
+		acknowledged <- ""
+	}()
+	// The file is what counts, and it is there long before a hung agent answers.
+	// The agent goes on at once: later its permit would have expired, which stops
+	// it whatever the freeze does.
+	if err := r.Until(ctx, agent, patience, r.freezeThere); err != nil {
+		r.broke("the freeze left no file: %v", err)
 	}
 	agent.Signal(syscall.SIGCONT)
-	r.quiet(ctx, world.Window, "after the freeze was acknowledged")
+	wait(ctx, world.Window)
+	if n := len(r.Actuator.Journal()) - before; n > 0 {
+		r.broke("%d requests after the file of the freeze was there", n)
+	}
+	if fault := <-acknowledged; fault != "" {
+		r.broke("%s", fault)
+	}
 	agent.Kill()
 	agent, err = r.Start(world.Rig{})
 	if err != nil {

@@ -92,7 +92,8 @@ func (r *run) mount() (*disk, error) {
 		return nil, err
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
-		return nil, errors.Join(fmt.Errorf("make a small disk: %q", line), err, d.unmount())
+		d.unmount()
+		return nil, errors.Join(fmt.Errorf("make a small disk: %q", line), err)
 	}
 	pid := d.holder.Process.Pid
 	d.path = fmt.Sprintf("/proc/%d/root%s", pid, r.Path(dir))
@@ -102,10 +103,9 @@ func (r *run) mount() (*disk, error) {
 }
 
 // unmount ends the namespace, and the disk with it.
-func (d *disk) unmount() error {
+func (d *disk) unmount() {
 	_ = d.holder.Process.Kill() // It may be gone.
 	_ = d.holder.Wait()         // It was killed.
-	return nil
 }
 
 // fill leaves no byte free.
@@ -136,7 +136,7 @@ func (r *run) filled(ctx context.Context, point string, before bool) Result {
 	if err != nil {
 		return r.giveUp(err)
 	}
-	defer func() { _ = d.unmount() }()
+	defer d.unmount()
 	agent, err := r.Start(world.Rig{At: point, Do: "stop"})
 	if err != nil {
 		return r.giveUp(err)
@@ -147,7 +147,7 @@ func (r *run) filled(ctx context.Context, point string, before bool) Result {
 	}
 	sent := len(r.Actuator.Journal())
 	agent.Signal(syscall.SIGCONT)
-	r.toldOf(ctx, agent, "the disk was full", "ledger")
+	r.toldOf(ctx, agent, "the disk was full")
 	if n := len(r.Actuator.Journal()) - sent; before && n > 0 {
 		r.broke("%d requests although the disk was full at %s", n, point)
 	}
@@ -173,7 +173,7 @@ func (r *run) limited(ctx context.Context, point string, before bool) Result {
 	}
 	sent := len(r.Actuator.Journal())
 	agent.Signal(syscall.SIGCONT)
-	r.toldOf(ctx, agent, "no file could grow", "ledger")
+	r.toldOf(ctx, agent, "no file could grow")
 	if n := len(r.Actuator.Journal()) - sent; before && n > 0 {
 		r.broke("%d requests although no file could grow at %s", n, point)
 	}

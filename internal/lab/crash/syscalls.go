@@ -74,7 +74,7 @@ func syscallCases(ctx context.Context, p *planner) ([]Case, error) {
 	var cases []Case
 	for _, name := range traced {
 		for n := 1; n <= counts[name]; n++ {
-			if p.short && !(name == "pwrite64" && n%25 == 0 || name == "fsync" && n == 7) {
+			if sample := name == "pwrite64" && n%25 == 0 || name == "fsync" && n == 7; p.short && !sample {
 				continue
 			}
 			cases = append(cases, Case{Name: fmt.Sprintf("kill before %s %d", name, n), run: func(ctx context.Context, s *world.Slot) Result {
@@ -143,7 +143,7 @@ func killedInside(ctx context.Context, s *world.Slot, syscall string, n int) Res
 	if err != nil {
 		return failed(err)
 	}
-	err = r.Until(ctx, agent, patience, func() bool { return agent.Ended() || r.World.Settled(ctx) })
+	err = r.Until(ctx, agent, patience, func() bool { return agent.Ended() || r.over(ctx) })
 	switch {
 	case agent.Ended() && agent.ExitCode() < 0:
 		r.result.Reached = true

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -153,8 +154,8 @@ func (s *Slot) watch(ctx context.Context, dir, class string) error {
 	if err != nil {
 		return err
 	}
-	if out, code, err := w.Command(ctx, "ledger", "init"); err != nil || code != 0 {
-		return fmt.Errorf("setpoint ledger init: %w: %s", errors.Join(err, errExit(code)), out)
+	if err := w.must(ctx, "ledger", "init"); err != nil {
+		return err
 	}
 	agent, err := Start(s.bin, dir, Rig{})
 	if err != nil {
@@ -170,12 +171,22 @@ func (s *Slot) watch(ctx context.Context, dir, class string) error {
 		return err
 	}
 	// The ledger counts a time as watched up to its newest entry.
-	for _, args := range [][]string{{"freeze", "--reason", "prepared"}, {"thaw", "--all", "--reason", "prepared"}} {
-		if out, code, err := w.Command(ctx, args...); err != nil || code != 0 {
-			return fmt.Errorf("setpoint %s: %w: %s", args[0], errors.Join(err, errExit(code)), out)
-		}
+	if err := w.must(ctx, "freeze", "--reason", "prepared"); err != nil {
+		return err
+	}
+	if err := w.must(ctx, "thaw", "--all", "--reason", "prepared"); err != nil {
+		return err
 	}
 	return agent.Stop(5 * time.Second)
+}
+
+// must runs a command that has to succeed.
+func (w *World) must(ctx context.Context, args ...string) error {
+	out, code, err := w.Command(ctx, args...)
+	if err != nil || code != 0 {
+		return fmt.Errorf("setpoint %s: %w: %s", strings.Join(args, " "), errors.Join(err, errExit(code)), out)
+	}
+	return nil
 }
 
 // copyTree copies files as private ones, which secrets must be; sockets and

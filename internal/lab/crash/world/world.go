@@ -224,7 +224,7 @@ func (w *World) call(ctx context.Context, method, path string, body, into any) e
 	return json.Unmarshal(data, into)
 }
 
-// Services, Decisions and Approvals are what the running agent says.
+// Services are those that the running agent knows.
 func (w *World) Services(ctx context.Context) ([]web.Service, error) {
 	var list web.List[web.Service]
 	err := w.call(ctx, http.MethodGet, "/api/v1/services", nil, &list)
