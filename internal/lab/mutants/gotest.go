@@ -48,7 +48,8 @@ type event struct {
 const defaultTimeout = 2 * time.Minute
 
 // test runs a catcher; with an overlay, on the changed files. Without one the
-// answer may come from go's cache. Its error says that go could not be asked.
+// answer may come from go's cache. Its error says that go could not be asked, or
+// that its answer means nothing.
 func (r *runner) test(ctx context.Context, c Catcher, overlay string) (said, error) {
 	timeout := c.Timeout
 	if timeout == 0 {
@@ -64,69 +65,100 @@ func (r *runner) test(ctx context.Context, c Catcher, overlay string) (said, err
 	// The tests have their own limit; this one is for a compiler that hangs.
 	ctx, cancel := context.WithTimeout(ctx, timeout+5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, r.command, append(args, c.Package)...)
-	cmd.Dir = r.root
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = 5 * time.Second
 	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	runErr := cmd.Run()
-	if err := ctx.Err(); err != nil {
-		return said{}, fmt.Errorf("%s: %w", c, err)
-	}
+	runErr := r.run(ctx, append(args, c.Package), &out, &errs)
 	var exited *exec.ExitError
-	if runErr != nil && !errors.As(runErr, &exited) {
+	switch {
+	case ctx.Err() != nil:
+		return said{}, fmt.Errorf("%s: %w", c, ctx.Err())
+	case runErr != nil && !errors.As(runErr, &exited):
 		return said{}, fmt.Errorf("%s: %w", c, runErr)
 	}
 	s, err := read(&out)
-	switch {
-	case err != nil:
+	if err != nil {
 		return said{}, fmt.Errorf("%s: %w", c, err)
-	case runErr == nil && !s.passed:
-		return said{}, fmt.Errorf("%s: no test has that name, or all were skipped: %s", c, s.text)
-	case runErr != nil && s.end == passes:
-		return said{}, fmt.Errorf("%s: go test failed and names no test: %s", c, tail(errs.String()+s.text))
 	}
-	return s, nil
+	return s, s.meant(c, runErr, errs.String())
+}
+
+// run runs go, with everything that it starts in one process group, which is
+// gone when run returns. It is interrupted first, so that go cleans up.
+func (r *runner) run(ctx context.Context, args []string, out, errs io.Writer) error {
+	cmd := exec.CommandContext(ctx, r.command, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = r.root, out, errs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.WaitDelay = 5 * time.Second
+	err := cmd.Run()
+	if cmd.Process != nil {
+		// Mostly nothing is left of it.
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	return err
+}
+
+// meant says why an answer means nothing: nothing was run, or nothing says what
+// failed.
+func (s said) meant(c Catcher, failed error, errs string) error {
+	switch {
+	case failed == nil && !s.passed:
+		return fmt.Errorf("%s: no test has that name, or all were skipped: %s", c, s.text)
+	case failed != nil && s.end == passes:
+		return fmt.Errorf("%s: go test failed and names no test: %s", c, tail(errs+s.text))
+	}
+	return nil
 }
 
 // read reads the events. A build that failed outranks everything; a test that
 // never ended outranks those it took along.
-func read(r io.Reader) (s said, err error) {
-	var text, build strings.Builder
+func read(r io.Reader) (said, error) {
+	var h hearing
 	sc := bufio.NewScanner(r)
 	sc.Buffer(nil, 16<<20)
-	panicked := ""
 	for sc.Scan() {
 		var e event
-		if err := json.Unmarshal(sc.Bytes(), &e); err != nil {
-			continue // What is printed around the events.
-		}
-		switch e.Action {
-		case "build-output":
-			build.WriteString(e.Output)
-		case "pass":
-			s.passed = s.passed || e.Test != ""
-		case "output":
-			if !chatter(e.Output) {
-				text.WriteString(e.Output)
-			}
-			switch {
-			case strings.HasPrefix(e.Output, "panic: test timed out"):
-				s.end, s.test = hangs, e.Test
-			case strings.HasPrefix(e.Output, "panic: "), strings.HasPrefix(e.Output, "fatal error: "):
-				panicked = e.Test
-			}
-		case "fail":
-			s = s.failed(e, panicked)
+		if json.Unmarshal(sc.Bytes(), &e) == nil { // Else it is printed around the events.
+			h.hear(e)
 		}
 	}
-	s.text = tail(text.String())
-	if s.end == doesNotBuild {
-		s.text = tail(build.String() + s.text)
+	h.s.text = tail(h.text.String())
+	if h.s.end == doesNotBuild {
+		h.s.text = tail(h.build.String() + h.s.text)
 	}
-	return s, sc.Err()
+	return h.s, sc.Err()
+}
+
+// hearing is what was heard so far.
+type hearing struct {
+	s           said
+	text, build strings.Builder
+	// panicked is the test in which somebody did.
+	panicked string
+}
+
+func (h *hearing) hear(e event) {
+	switch e.Action {
+	case "build-output":
+		h.build.WriteString(e.Output)
+	case "pass":
+		h.s.passed = h.s.passed || e.Test != ""
+	case "output":
+		h.line(e)
+	case "fail":
+		h.s = h.s.failed(e, h.panicked)
+	}
+}
+
+func (h *hearing) line(e event) {
+	if !chatter(e.Output) {
+		h.text.WriteString(e.Output)
+	}
+	switch {
+	case strings.HasPrefix(e.Output, "panic: test timed out"):
+		h.s.end, h.s.test = hangs, e.Test
+	case strings.HasPrefix(e.Output, "panic: "), strings.HasPrefix(e.Output, "fatal error: "):
+		h.panicked = e.Test
+	}
 }
 
 // chatter is what says nothing about a failure.

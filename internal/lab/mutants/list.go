@@ -25,12 +25,16 @@ const (
 // robustness suite first, then those of the ledger, the gate, the loop and the
 // executors. The text of an edit is short, so that it outlives most changes
 // around it.
-func List() []Mutant { return slices.Concat(eight(), ledgerList(), gateList(), loopList(), sendList()) }
+func List() []Mutant {
+	return slices.Concat(eight(), ledgerList(), pastList(), storeList(), gateList(), loopList(), sendList())
+}
 
 // one is a mutant with one edit.
-func one(name, breaks, file, old, new string, catchers ...Catcher) Mutant {
-	return Mutant{Name: name, Breaks: breaks, Edits: []Edit{{File: file, Old: old, New: new}}, Catchers: catchers}
+func one(name, breaks string, edit Edit, catchers ...Catcher) Mutant {
+	return Mutant{Name: name, Breaks: breaks, Edits: []Edit{edit}, Catchers: catchers}
 }
+
+func in(file, before, after string) Edit { return Edit{File: file, Old: before, New: after} }
 
 func by(pkg, run string) Catcher { return Catcher{Package: pkg, Run: run} }
 

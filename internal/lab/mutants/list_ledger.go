@@ -1,6 +1,6 @@
 package mutants
 
-// ledgerList breaks the conditions of entries, the chain and the stores.
+// ledgerList breaks the conditions of entries.
 func ledgerList() []Mutant {
 	const claim, drafts, fold = "internal/ledger/claim.go", "internal/ledger/drafts.go", "internal/ledger/fold_effect.go"
 	return []Mutant{
@@ -33,13 +33,19 @@ func ledgerList() []Mutant {
 			by(ledgerPkg, "TestClaimAllowed$|TestFoldEffect$|TestFoldInvariants$")),
 		one("doubt-costs-nothing", "an effect in doubt keeps its charge", "internal/ledger/effect.go",
 			`case execute.Void, execute.NotLanded,`, `case execute.InDoubt, execute.Started, execute.Void, execute.NotLanded,`, by(ledgerPkg, "TestCharges$|TestFoldEffect$")),
+	}
+}
+
+// pastList breaks what a state keeps of the past.
+func pastList() []Mutant {
+	return []Mutant{
 		one("mark-goes-back", "window ids never decrease", "internal/ledger/state.go",
 			`	return sv.Mark
 `, `	return gate.WindowAt(now, length)
 `, by(ledgerPkg, "Window")),
 		one("spent-in-checkpoint", "a checkpoint keeps which windows are spent", "internal/ledger/state.go",
 			"\tSpent gate.WindowID\n", "\tSpent gate.WindowID `json:\"-\"`\n", by(ledgerPkg, "Checkpoint|TestForgetting|TestGolden"), by(sqlitePkg, "Checkpoint")),
-		one("spent-not-marked", "keys older than what is kept stay spent", fold,
+		one("spent-not-marked", "keys older than what is kept stay spent", "internal/ledger/fold_effect.go",
 			`		sv.Spent = w
 `, `		_ = w
 `, by(ledgerPkg, "TestForgetting$|TestKeyClaimed$|TestClaimAllowed$")),
@@ -53,6 +59,12 @@ func ledgerList() []Mutant {
 			`if n := r.Worsened.counting(now); n >= 2 {`, `if n := r.Worsened.counting(now); n >= 3 {`, by(ledgerPkg, "TestSuspended$")),
 		one("worsened-in-checkpoint", "a checkpoint keeps rows of Worsened", "internal/ledger/record.go",
 			"\tWorsened, Nothing Row\n", "\tWorsened, Nothing Row `json:\"-\"`\n", by(ledgerPkg, "Checkpoint|TestForgetting|TestGolden"), by(sqlitePkg, "Checkpoint")),
+	}
+}
+
+// storeList breaks the chain and its stores.
+func storeList() []Mutant {
+	return []Mutant{
 		one("chain-not-verified", "the chain is verified at open", "internal/ledger/sqlite/verify.go",
 			`if err := ledger.Verify(head, e); err != nil {`, `if err := ledger.Verify(head, e); err != nil && r == nil {`, by(sqlitePkg, "TestOpenRefuses$|TestVerify$")),
 		one("hash-not-checked", "a changed entry is noticed", "internal/ledger/chain.go",
@@ -67,7 +79,7 @@ func ledgerList() []Mutant {
 			`	dec.DisallowUnknownFields()`, `	_ = dec`, by(ledgerPkg, "TestApplyIsAllOrNothing$|TestLinkRefuses$|TestVerify$|TestDecode")),
 		one("seen-not-checked", "an older copy of the ledger is noticed", "internal/ledger/seenfile/seenfile.go",
 			`ledger.Anchor(ctx, s.Store, at)`, `ledger.Anchor(ctx, s.Store, ledger.Position{})`, by(seenfilePkg, "TestOlderCopy$")),
-		one("seen-not-synced", "what was seen is written before the send", "internal/ledger/seenfile/seenfile.go",
+		one("seen-after-send", "what was seen is written before the send", "internal/ledger/seenfile/seenfile.go",
 			`d.Kind == ledger.KindStarted`, `d.Kind == ledger.KindReceipt`, by(seenfilePkg, "TestOnlySendsAreRemembered$|TestOlderCopy$")),
 		one("postgres-no-lock", "appends of all replicas are one at a time", "internal/ledger/postgres/append.go",
 			`FROM ledger_head FOR UPDATE`, `FROM ledger_head`, by(postgresPkg, "TestContract$|TestContendedNames$")),
