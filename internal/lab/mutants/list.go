@@ -54,15 +54,15 @@ func eight() []Mutant {
 			},
 			Catchers: []Catcher{by(ownPkg, "TestAppendIsOnTheDisk$")},
 		},
-		one("no-fsync-noticed", "a file that gives no durability is refused", "internal/ledger/sqlite/schema.go",
-			`"synchronous(2)"`, `"synchronous(1)"`, by(sqlitePkg, "TestInit$|TestOneWriter$")),
-		one("no-fsync-postgres", "a server that gives no durability is refused", "internal/ledger/postgres/postgres.go",
-			`case fsync != "on":`, `case fsync == "never":`, by(postgresPkg, "TestDurable$")),
+		one("no-fsync-noticed", "a file that gives no durability is refused", in("internal/ledger/sqlite/schema.go",
+			`"synchronous(2)"`, `"synchronous(1)"`), by(sqlitePkg, "TestInit$|TestOneWriter$")),
+		one("no-fsync-postgres", "a server that gives no durability is refused", in("internal/ledger/postgres/postgres.go",
+			`case fsync != "on":`, `case fsync == "never":`), by(postgresPkg, "TestDurable$")),
 		claimAfterSend(),
 		startAfterSend(),
-		one("no-second-gate", "everything is asked again between claim and send", "internal/reconcile/act.go",
-			`if why := p.gateAgain(ctx, permit); why != "" {`, `if why := ""; why != "" {`, by(reconcilePkg, "TestSecondGateVoids$")),
-		one("resend-timeout", "what may have been sent is never sent again", "internal/execute/webhook/webhook.go",
+		one("no-second-gate", "everything is asked again between claim and send", in("internal/reconcile/act.go",
+			`if why := p.gateAgain(ctx, permit); why != "" {`, `if why := ""; why != "" {`), by(reconcilePkg, "TestSecondGateVoids$")),
+		one("resend-timeout", "what may have been sent is never sent again", in("internal/execute/webhook/webhook.go",
 			`	return e.send(req.WithContext(ctx), conn, a.MaxLateness), nil`,
 			`	r := e.send(req.WithContext(ctx), conn, a.MaxLateness)
 	if r.Effect == execute.InDoubt {
@@ -71,29 +71,29 @@ func eight() []Mutant {
 			return e.send(req.WithContext(ctx), again, a.MaxLateness), nil
 		}
 	}
-	return r, nil`, by(webhookPkg, "TestContract$"), by(webhookPkg, "TestWhenTheConnectionBreaks$")),
+	return r, nil`), by(webhookPkg, "TestContract$"), by(webhookPkg, "TestWhenTheConnectionBreaks$")),
 		resendStarted(),
-		one("nan-as-zero", "NaN is unknown", "internal/measure/prom/reading.go",
+		one("nan-as-zero", "NaN is unknown", in("internal/measure/prom/reading.go",
 			`	if math.IsNaN(v) || math.IsInf(v, 0)`, `	if math.IsNaN(v) {
 		v = 0
 	}
-	if math.IsInf(v, 0)`, by(promPkg, "TestMeasureEvents$|TestPublicCases$")),
-		one("nan-compared", "NaN is compared with nothing", "internal/compare/reading.go",
-			`!math.IsNaN(v) && !math.IsInf(v, 0)`, `!math.IsInf(v, 0)`, by(comparePkg, "TestAssessObjective$|TestAssessProperties$")),
-		one("undefined-allows", "where policy says nothing, nothing is done", "internal/gate/decide.go",
-			`finding{effectSilent, Reason{Code: ReasonUndefined`, `finding{effectAuto, Reason{Code: ReasonUndefined`, by(gatePkg, "TestDecideRulings$|TestZeroIsDeny$")),
-		one("fault-ignored", "a fault of policy grants nothing", "internal/gate/decide.go",
-			`if fault != "" {`, `if fault == "never" {`, by(gatePkg, "TestDecideRulings$")),
-		one("approval-other-bytes-ledger", "an approval is for one digest: the claim", "internal/ledger/claim.go",
-			` || t.Digest != c.Digest:`, `:`, by(ledgerPkg, "TestClaimAllowed$")),
-		one("approval-other-bytes-gate", "an approval is for one digest: the gate", "internal/gate/floors.go",
-			`&& f.ApprovedDigest != digest {`, `&& f.ApprovedDigest == "" {`, by(gatePkg, "TestApprovedTicket$|TestDecideFloors$")),
-		one("charge-forgotten-at-start", "a restart refills no budget", "internal/ledger/fold.go",
+	if math.IsInf(v, 0)`), by(promPkg, "TestMeasureEvents$|TestPublicCases$")),
+		one("nan-compared", "NaN is compared with nothing", in("internal/compare/reading.go",
+			`!math.IsNaN(v) && !math.IsInf(v, 0)`, `!math.IsInf(v, 0)`), by(comparePkg, "TestAssessObjective$|TestAssessProperties$")),
+		one("undefined-allows", "where policy says nothing, nothing is done", in("internal/gate/decide.go",
+			`finding{effectSilent, Reason{Code: ReasonUndefined`, `finding{effectAuto, Reason{Code: ReasonUndefined`), by(gatePkg, "TestDecideRulings$|TestZeroIsDeny$")),
+		one("fault-ignored", "a fault of policy grants nothing", in("internal/gate/decide.go",
+			`if fault != "" {`, `if fault == "never" {`), by(gatePkg, "TestDecideRulings$")),
+		one("approval-other-bytes-ledger", "an approval is for one digest: the claim", in("internal/ledger/claim.go",
+			` || t.Digest != c.Digest:`, `:`), by(ledgerPkg, "TestClaimAllowed$")),
+		one("approval-other-bytes-gate", "an approval is for one digest: the gate", in("internal/gate/floors.go",
+			`&& f.ApprovedDigest != digest {`, `&& f.ApprovedDigest == "" {`), by(gatePkg, "TestApprovedTicket$|TestDecideFloors$")),
+		one("charge-forgotten-at-start", "a restart refills no budget", in("internal/ledger/fold.go",
 			`func foldGap(s *State, e Entry, _ Gap) string {`, `func foldGap(s *State, e Entry, _ Gap) string {
-	s.EffectOrder, s.Charged = nil, nil`, by(ledgerPkg, "TestBalanceSurvivesRestarts$"), crashes("useless")),
-		one("charge-forgotten-at-checkpoint", "a start from a checkpoint refills no budget", "internal/ledger/checkpoint.go",
+	s.EffectOrder, s.Charged = nil, nil`), by(ledgerPkg, "TestBalanceSurvivesRestarts$"), crashes("useless")),
+		one("charge-forgotten-at-checkpoint", "a start from a checkpoint refills no budget", in("internal/ledger/checkpoint.go",
 			`	return f.State, nil`, `	f.State.EffectOrder, f.State.Charged = nil, nil
-	return f.State, nil`, by(ledgerPkg, "Checkpoint|TestBalanceSurvivesRestarts$")),
+	return f.State, nil`), by(ledgerPkg, "Checkpoint|TestBalanceSurvivesRestarts$")),
 	}
 }
 
