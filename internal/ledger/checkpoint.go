@@ -119,14 +119,9 @@ func Anchor(ctx context.Context, p interface {
 // restore reads the bytes of a checkpoint; those of another version give an
 // empty state, which only costs time.
 func restore(raw []byte, c Checkpoint) (*State, error) {
-	var version struct {
-		Fold int `json:"fold"`
-	}
-	if err := json.Unmarshal(raw, &version); err != nil {
-		return nil, fmt.Errorf("%w: checkpoint at entry %d: %w", ErrCorrupt, c.At.Seq, err)
-	}
-	if version.Fold != foldVersion {
-		return NewState(), nil
+	ours, err := ofThisVersion(raw, c)
+	if err != nil || !ours {
+		return NewState(), err
 	}
 	f := folded{State: NewState()}
 	if err := json.Unmarshal(raw, &f); err != nil {
@@ -135,18 +130,48 @@ func restore(raw []byte, c Checkpoint) (*State, error) {
 	if f.State == nil {
 		return nil, fmt.Errorf("%w: checkpoint at entry %d holds no state", ErrCorrupt, c.At.Seq)
 	}
+	if f.State.hollow() {
+		return nil, fmt.Errorf("%w: the checkpoint at entry %d lacks a part", ErrCorrupt, c.At.Seq)
+	}
 	if f.State.Head != c.At {
 		return nil, fmt.Errorf("%w: the checkpoint at entry %d holds the state at %d", ErrCorrupt, c.At.Seq, f.State.Head.Seq)
 	}
 	return f.State, nil
 }
 
+func ofThisVersion(raw []byte, c Checkpoint) (bool, error) {
+	var version struct {
+		Fold int `json:"fold"`
+	}
+	if err := json.Unmarshal(raw, &version); err != nil {
+		return false, fmt.Errorf("%w: checkpoint at entry %d: %w", ErrCorrupt, c.At.Seq, err)
+	}
+	return version.Fold == foldVersion, nil
+}
+
+// hollow reports whether a state was read that no fold gives: one without a map.
+func (s *State) hollow() bool {
+	return s.Services == nil || s.Effects == nil || s.Decisions == nil || s.Tickets == nil || s.Freezes == nil ||
+		s.Thawed == nil || s.FrozenAt == nil || s.Pages == nil || s.Deliveries == nil || s.Ceilings == nil
+}
+
 // Audit folds the chain from its beginning up to a checkpoint and compares. What
 // the checkpoint saved at the start is made up for here, at leisure: a state
-// that the chain does not give is ErrCorrupt.
+// that the chain does not give is ErrCorrupt. A checkpoint that no start uses,
+// because its bytes are gone or of another version, is not looked at.
 func Audit(ctx context.Context, p Past, c Checkpoint) error {
+	stored, err := p.Blob(ctx, c.State)
+	if errors.Is(err, ErrNoBlob) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if ours, err := ofThisVersion(stored, c); err != nil || !ours {
+		return err
+	}
 	s := NewState()
-	_, err := Walk(ctx, p, Position{}, func(e Entry) error {
+	_, err = Walk(ctx, p, Position{}, func(e Entry) error {
 		if err := s.Apply(e); err != nil {
 			return err
 		}

@@ -206,9 +206,9 @@ func TestLoad(t *testing.T) {
 		load, audit error
 	}{
 		"good":            {"it is what the chain gives", func(*ledger.Checkpoint, *memory, *ledger.State) {}, false, nil, nil},
-		"another version": {"it only costs time", rewritten(`{"fold":`, `{"fold":9`), true, nil, ledger.ErrCorrupt},
+		"another version": {"it only costs time", rewritten(`{"fold":`, `{"fold":9`), true, nil, nil},
 		"no bytes":        {"it only costs time", func(_ *ledger.Checkpoint, m *memory, _ *ledger.State) { m.blobs = nil }, true, nil, nil},
-		"unreadable":      {"a disk that fails is no lie", func(_ *ledger.Checkpoint, m *memory, _ *ledger.State) { m.failing = fails }, false, fails, nil},
+		"unreadable":      {"a disk that fails is no lie", func(_ *ledger.Checkpoint, m *memory, _ *ledger.State) { m.failing = fails }, false, fails, fails},
 		"wrong hash":      {"of another chain", func(c *ledger.Checkpoint, _ *memory, _ *ledger.State) { c.At.Hash = c.State }, false, ledger.ErrCorrupt, ledger.ErrCorrupt},
 		"wrong entry":     {"of another entry", func(c *ledger.Checkpoint, _ *memory, _ *ledger.State) { c.At.Seq-- }, false, ledger.ErrCorrupt, ledger.ErrCorrupt},
 		"of later":        {"of what comes after it", func(c *ledger.Checkpoint, _ *memory, _ *ledger.State) { c.At.Seq += 9 }, false, ledger.ErrCorrupt, ledger.ErrCorrupt},
@@ -219,9 +219,10 @@ func TestLoad(t *testing.T) {
 			b := bytes.Clone(m.blobs[c.State])
 			b[len(b)/2] ^= 1
 			m.blobs[c.State] = b
-		}, false, ledger.ErrCorrupt, nil},
+		}, false, ledger.ErrCorrupt, ledger.ErrCorrupt},
 		"no JSON":  {"bytes that are none", rewritten(`{`, `[`), false, ledger.ErrCorrupt, ledger.ErrCorrupt},
 		"no state": {"bytes without a state", rewritten(`"state":{`, `"state":null,"x":{`), false, ledger.ErrCorrupt, ledger.ErrCorrupt},
+		"hollow":   {"a state without a map", rewritten(`"Services":{`, `"Services":null,"x":{`), false, ledger.ErrCorrupt, ledger.ErrCorrupt},
 		"a refund": {"a charge was edited", rewritten(`"Cost":1,`, `"Cost":0,`), false, nil, ledger.ErrCorrupt},
 		"a thaw": {"a lock was edited", func(c *ledger.Checkpoint, m *memory, s *ledger.State) {
 			raw, err := json.Marshal(s.Services["checkout"].Spent)

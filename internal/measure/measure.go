@@ -36,9 +36,13 @@ const (
 	NotMeasured Reason = "not-measured"
 )
 
+// ClockSkew: the source's clock and ours are too far apart, so that "now" is not
+// the same moment there.
+const ClockSkew Reason = "clock-skew"
+
 // SourceFault reports whether the reason is the source's fault and not the
 // service's: such an Unknown pages once for the source.
-func (r Reason) SourceFault() bool { return r == SourceError || r == Partial }
+func (r Reason) SourceFault() bool { return r == SourceError || r == Partial || r == ClockSkew }
 
 // ID identifies what is measured: one objective, over one window that ends at
 // one instant.

@@ -223,11 +223,14 @@ func (p *pass) current() error {
 	return nil
 }
 
-// ready is the last look before the first byte: at the documents, and at the
-// freeze files, which need nothing that could hang.
+// ready is the last look before the first byte: at the documents, the clock and
+// the freeze files, which need nothing that could hang.
 func (p *pass) ready() error {
 	if err := p.current(); err != nil {
 		return err
+	}
+	if apart := p.r.clockNow(); apart != "" {
+		return fmt.Errorf("clocks differ: %s", apart)
 	}
 	if holds := p.r.freezes(p.svc.Name, p.r.o.Now()); len(holds) > 0 {
 		return fmt.Errorf("frozen by %s: %s", holds[0].By, holds[0].Text)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/measure"
 )
 
 // clocks watch this host's clock against the store's, the sources' and itself.
@@ -18,13 +20,15 @@ type clocks struct {
 	wall   time.Time
 	mono   time.Duration
 	looked bool
-	// step is by how much the clock was moved, at stepped of mono.
+	// step is by how much the clock was moved, at stepped of mono; told says that
+	// it was recorded.
 	step    time.Duration
 	stepped time.Duration
+	told    bool
 	// ahead is how far the store's clock is ahead of this host's.
 	ahead time.Duration
-	// sources says which source's clock differs; "" while all agree.
-	sources string
+	// sources are how far the clocks of the sources are ahead.
+	sources map[string]time.Duration
 }
 
 // maxSkew is the most that two clocks may differ (DESIGN section 7).
@@ -34,9 +38,8 @@ const maxSkew = 5 * time.Second
 // move it back, and for a person to see it.
 const minStepHold = 2 * time.Minute
 
-// watch notes a clock that was moved since the last call, which it returns once;
-// 0 where it was not.
-func (c *clocks) watch(wall time.Time, mono time.Duration) time.Duration {
+// watch notes a clock that was moved since the last call.
+func (c *clocks) watch(wall time.Time, mono time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var step time.Duration
@@ -44,11 +47,25 @@ func (c *clocks) watch(wall time.Time, mono time.Duration) time.Duration {
 		step = wall.Round(0).Sub(c.wall) - (mono - c.mono)
 	}
 	c.wall, c.mono, c.looked = wall.Round(0), mono, true
-	if step.Abs() <= maxSkew {
+	if step.Abs() > maxSkew {
+		c.step, c.stepped, c.told = step, mono, false
+	}
+}
+
+// untold is a move that was not recorded yet; 0 without one.
+func (c *clocks) untold() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.told {
 		return 0
 	}
-	c.step, c.stepped = step, mono
-	return step
+	return c.step
+}
+
+func (c *clocks) tell() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.told = true
 }
 
 // apart says why the clock cannot be trusted now; "" while it can.
@@ -63,28 +80,29 @@ func (c *clocks) apart(hold time.Duration) string {
 	if c.ahead.Abs() > maxSkew {
 		out = append(out, fmt.Sprintf("the ledger is %s apart", c.ahead.Round(time.Second)))
 	}
-	if c.sources != "" {
-		out = append(out, c.sources)
-	}
-	return strings.Join(out, "; ")
-}
-
-// skewed says which source's clock differs from this host's by more than 5 s;
-// "" while all agree.
-func skewed(ahead map[string]time.Duration) string {
-	var out []string
-	for _, name := range sortedKeys(ahead) {
-		if d := ahead[name].Abs(); d > maxSkew {
+	for _, name := range sortedKeys(c.sources) {
+		if d := c.sources[name].Abs(); d > maxSkew {
 			out = append(out, fmt.Sprintf("%s is %s apart", name, d.Round(time.Second)))
 		}
 	}
 	return strings.Join(out, "; ")
 }
 
-func (c *clocks) saw(sources string) {
+func (c *clocks) saw(sources map[string]time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sources = sources
+}
+
+// skew is how far the clock of a source is apart, when that is too far; 0
+// otherwise.
+func (c *clocks) skew(source string) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d := c.sources[source].Abs(); d > maxSkew {
+		return d
+	}
+	return 0
 }
 
 func (c *clocks) storeAhead() time.Duration {
@@ -99,22 +117,50 @@ func (c *clocks) setStore(ahead time.Duration) {
 	c.ahead = ahead
 }
 
-// watchClock looks at this host's clock. One that was moved is a gap: how long
-// anything lasted is not known.
-func (r *Reconciler) watchClock(ctx context.Context) {
-	if r.o.Monotonic == nil {
-		return
+// clockNow looks at this host's clock and says why no clock can be trusted now;
+// "" while they agree. It needs nothing that could hang.
+func (r *Reconciler) clockNow() string {
+	if r.o.Monotonic != nil {
+		// In this order: a pause between the two reads would look like a step back,
+		// which holds as well.
+		mono := r.o.Monotonic()
+		r.clocks.watch(r.o.Now(), mono)
 	}
-	// In this order: a pause between the two reads would look like a step.
-	mono := r.o.Monotonic()
-	step := r.clocks.watch(r.o.Now(), mono)
+	return r.clocksApart()
+}
+
+// watchClock records a clock that was moved. It is a gap: how long anything
+// lasted is not known.
+func (r *Reconciler) watchClock(ctx context.Context) {
+	r.clockNow()
+	step := r.clocks.untold()
 	if step == 0 {
 		return
 	}
 	r.log.Error("this host's clock was moved; everything holds for a while", "by", step)
 	if err := r.recordGap(ctx, "", "the clock was moved by "+step.Round(time.Second).String()); err != nil {
 		r.log.Error("a gap could not be recorded", "error", err)
+		return
 	}
+	r.clocks.tell()
+}
+
+// trusted takes for unknown what a source answered whose clock is apart: its
+// "now" is another moment, in which the service may have been well.
+func (r *Reconciler) trusted(ms []measure.Measurement) []measure.Measurement {
+	for i, m := range ms {
+		name := m.Source
+		if src, ok := r.o.Config.Source(name); ok {
+			name = src.Name // "" is the first
+		}
+		if d := r.clocks.skew(name); d > 0 && m.Known() {
+			ms[i] = measure.Measurement{
+				ID: m.ID, Source: m.Source, Reason: measure.ClockSkew,
+				Detail: fmt.Sprintf("the clocks of this host and of %s are %s apart", name, d.Round(time.Second)),
+			}
+		}
+	}
+	return ms
 }
 
 // watchStore asks the store for its time, which also says whether the ledger is

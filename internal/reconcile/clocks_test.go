@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
@@ -78,6 +79,68 @@ func TestMovedClock(t *testing.T) {
 			}
 			// By approval: how long the service was well before is not known any more.
 			w.until("step once the clock has been steady", 20*time.Minute, func(r reconcile.Result) bool { return r.Step.Kind == step.Ask })
+		})
+	}
+}
+
+// TestClockThatMovesAtTheLastMoment: between the second gate and the first byte
+// the clock is looked at once more.
+func TestClockThatMovesAtTheLastMoment(t *testing.T) {
+	w := prepare(t)
+	var from time.Time
+	w.options = func(o *reconcile.Options) {
+		o.Monotonic = w.monotonic
+		o.Freezes = &lastMoment{freezer: w.freezer, at: func() {
+			if from.IsZero() {
+				from = w.clock()
+				w.setClock(-10 * time.Minute)
+			}
+		}}
+	}
+	w.start()
+	w.run(10 * time.Minute)
+	w.breakNow(0.5)
+	res := w.until("a send that is stopped", 20*time.Minute, func(r reconcile.Result) bool { return !from.IsZero() })
+	if n := len(w.actuator.Journal()); n != 0 || res.Effect != execute.Failed {
+		t.Errorf("%d requests left under a clock that was just moved; the effect is %s", n, res.Effect)
+	}
+}
+
+// lastMoment does something when a send begins, after which only the last look
+// is to come.
+type lastMoment struct {
+	*freezer
+	at func()
+}
+
+func (l *lastMoment) Sending() (func(), error) {
+	l.at()
+	return l.freezer.Sending()
+}
+
+// TestSourceApart: what a source says of another moment is unknown, and people
+// are told that the clocks are to blame.
+func TestSourceApart(t *testing.T) {
+	for name, skew := range map[string]time.Duration{"behind": -10 * time.Minute, "ahead": 6 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.run(10 * time.Minute)
+			w.skew = skew
+			if res := w.sweep(); res.Assessment.State != compare.Unknown || res.Assessment.Reason != compare.ClockSkew {
+				t.Fatalf("read %s (%s) from a source that is %s apart", res.Assessment.State, res.Assessment.Reason, skew)
+			}
+			w.run(12 * time.Minute)
+			told := false
+			for _, page := range w.pager.open() {
+				told = told || strings.Contains(page.Text, "the clocks of this host and of main are")
+			}
+			if !told {
+				t.Errorf("nobody is told: %+v", w.pager.open())
+			}
+			w.skew = 0
+			if res := w.sweep(); res.Assessment.State != compare.Met {
+				t.Errorf("with clocks that agree: %s", res.Assessment.State)
+			}
 		})
 	}
 }

@@ -126,6 +126,9 @@ func (d *Desk) Settle(ctx context.Context, decision string, as execute.Effect, b
 func settleDraft(s *ledger.State, body ledger.Settled) (ledger.Draft, error) {
 	if e, ok := s.Effects[body.Key]; ok && body.Effect == execute.Landed {
 		body.AppliedAt = e.Horizon()
+		if s.Time.Before(body.AppliedAt) && e.Effect == execute.Unknown {
+			body.AppliedAt = s.Time // A person knows that it has, whatever a clock said then.
+		}
 	}
 	return ledger.SettleDraft(s, body)
 }

@@ -61,7 +61,7 @@ func (r *Reconciler) wanted(f *fleet, now time.Time) map[string]escalate.Page {
 	}
 	for source, names := range blind {
 		out["source/"+source] = r.fleetPage("source/"+source, escalate.SourceDown,
-			fmt.Sprintf("source %s does not answer; unknown: %s", source, strings.Join(names, ", ")), now)
+			fmt.Sprintf("source %s %s; unknown: %s", source, r.sourceFault(source), strings.Join(names, ", ")), now)
 	}
 	r.conflictPages(out, now)
 	if fault := r.policyFault(); fault != "" {
@@ -71,6 +71,17 @@ func (r *Reconciler) wanted(f *fleet, now time.Time) map[string]escalate.Page {
 		out["ledger"] = r.fleetPage("ledger", escalate.LedgerFault, "the ledger cannot be used, nothing is done: "+err.Error(), now)
 	}
 	return out
+}
+
+// sourceFault is what is wrong with a source that leaves people blind.
+func (r *Reconciler) sourceFault(source string) string {
+	if src, ok := r.o.Config.Source(source); ok {
+		source = src.Name
+	}
+	if d := r.clocks.skew(source); d > 0 {
+		return fmt.Sprintf("has a clock that is %s apart from this host's", d.Round(time.Second))
+	}
+	return "does not answer"
 }
 
 // conflictPages are those of keys whose window is not over.

@@ -93,7 +93,7 @@ func (p *pass) measure(ctx context.Context) {
 func (p *pass) take(ctx context.Context, qs []measure.Query) measure.Set {
 	var ms []measure.Measurement
 	p.r.unslotted(func() { ms = p.r.o.Measurer.Measure(ctx, qs) })
-	return measure.NewSet(ms)
+	return measure.NewSet(p.r.trusted(ms))
 }
 
 // fold reads the ledger, and appends the change of state that this pass saw.

@@ -103,9 +103,10 @@ func (r *Reconciler) look(ctx context.Context, set spec.Set, services []spec.Ser
 		r.guard("planning "+svc.Name, func() { qs = append(qs, measure.Pass(svc, now)...) })
 	}
 	var clocks sync.WaitGroup
-	clocks.Go(func() { r.clocks.saw(skewed(r.o.Measurer.Clocks(ctx))) })
-	f := &fleet{set: set, measured: measure.NewSet(r.o.Measurer.Measure(ctx, qs))}
+	clocks.Go(func() { r.clocks.saw(r.o.Measurer.Clocks(ctx)) })
+	ms := r.o.Measurer.Measure(ctx, qs)
 	clocks.Wait()
+	f := &fleet{set: set, measured: measure.NewSet(r.trusted(ms))}
 	fresh := map[string]compare.Assessment{}
 	for _, svc := range services {
 		// A service that cannot be assessed is unknown, and takes no other along.
