@@ -25,6 +25,7 @@ func (found) ExitCode() int { return exitFound }
 func crashCommand() *cobra.Command {
 	var o crash.Options
 	var output string
+	var all bool
 	var lines []string
 	for _, c := range crash.Classes() {
 		lines = append(lines, fmt.Sprintf("  %-10s %s", c[0], c[1]))
@@ -43,8 +44,12 @@ The agent must be built with -tags crashtest. A class whose tools are missing
 (strace, a mount namespace, PostgreSQL) says so and is skipped. The history of a
 run that failed is kept, and the command that tries it again is printed.
 
+With --all the simulation, every order of a small world and the mutants run after
+it, and stand in the same table; that needs the sources and the Go toolchain.
+
 Exit 0 when nothing broke, 2 when something did, 1 when the suite could not run.`,
 		Example: `  setpoint-lab crash
+  setpoint-lab crash --all
   setpoint-lab crash --short --only kill,disk
   setpoint-lab crash --point "kill/auto/ok/kill at after started#1" --keep histories
   setpoint-lab crash -o json`,
@@ -53,10 +58,11 @@ Exit 0 when nothing broke, 2 when something did, 1 when the suite could not run.
 			if output != "table" && output != "json" {
 				return usageError(cmd, "-o: want table or json, not %q", output)
 			}
-			return runCrash(cmd, o, output)
+			return runCrash(cmd, o, output, all)
 		},
 	}
 	cmd.Flags().BoolVar(&o.Short, "short", false, "try a sample of every class, under a minute")
+	cmd.Flags().BoolVar(&all, "all", false, "also run the simulation, the interleavings and the mutants")
 	cmd.Flags().StringVar(&o.Agent, "agent", "", "the agent built with -tags crashtest (default: setpoint-crashtest beside this program)")
 	cmd.Flags().StringSliceVar(&o.Only, "only", nil, "only these classes")
 	cmd.Flags().StringVar(&o.Point, "point", "", "one point, by the name that a failure prints")
@@ -66,7 +72,7 @@ Exit 0 when nothing broke, 2 when something did, 1 when the suite could not run.
 	return cmd
 }
 
-func runCrash(cmd *cobra.Command, o crash.Options, output string) error {
+func runCrash(cmd *cobra.Command, o crash.Options, output string, all bool) error {
 	if o.Agent == "" {
 		self, err := os.Executable()
 		if err != nil {
@@ -83,6 +89,9 @@ func runCrash(cmd *cobra.Command, o crash.Options, output string) error {
 	table, err := crash.Run(cmd.Context(), o)
 	if len(table.Rows) == 0 {
 		return err
+	}
+	if all && err == nil {
+		err = beside(cmd, &table)
 	}
 	write := table.Write
 	if output == "json" {

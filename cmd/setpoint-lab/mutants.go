@@ -78,13 +78,7 @@ func runMutants(cmd *cobra.Command, list []mutants.Mutant, o mutants.Options, ou
 		}
 		o.Root = root
 	}
-	o.Progress = func(done, all int, r mutants.Result) {
-		what := string(r.Verdict)
-		if r.Verdict == mutants.Caught {
-			what += " by " + r.Test
-		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "%d of %d: %s %s\n", done, all, r.Name, what)
-	}
+	o.Progress = mutantProgress(cmd.ErrOrStderr())
 	table, err := mutants.Run(cmd.Context(), list, o)
 	if err != nil {
 		return err
@@ -103,6 +97,16 @@ func runMutants(cmd *cobra.Command, list []mutants.Mutant, o mutants.Options, ou
 		return fmt.Errorf("%d mutants prove nothing; the table says why", table.Faulty)
 	}
 	return nil
+}
+
+func mutantProgress(w io.Writer) func(done, all int, r mutants.Result) {
+	return func(done, all int, r mutants.Result) {
+		what := string(r.Verdict)
+		if r.Verdict == mutants.Caught {
+			what += " by " + r.Test
+		}
+		fmt.Fprintf(w, "%d of %d: %s %s\n", done, all, r.Name, what)
+	}
 }
 
 // moduleRoot is the folder with the go.mod that the working directory is in.

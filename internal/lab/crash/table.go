@@ -43,10 +43,18 @@ type Table struct {
 	Skips   []string          `json:"skips,omitempty"`
 	Checked []checker.Checked `json:"checked"`
 	Seconds float64           `json:"seconds"`
+	// Mutants were run beside the faults, and MutantsCaught noticed; 0 of 0 when
+	// they were not asked for.
+	Mutants       int `json:"mutants"`
+	MutantsCaught int `json:"mutantsCaught"`
+	// Beside are failures of what ran beside the real processes, in words.
+	Beside []string `json:"beside,omitempty"`
 }
 
-// Clean reports whether nothing broke.
-func (t Table) Clean() bool { return len(t.Failed) == 0 }
+// Clean reports whether nothing broke and every mutant was caught.
+func (t Table) Clean() bool {
+	return len(t.Failed) == 0 && len(t.Beside) == 0 && t.MutantsCaught == t.Mutants
+}
 
 func tabulate(results []Result, took time.Duration) Table {
 	t := Table{Seconds: took.Seconds()}
@@ -143,6 +151,12 @@ func (t Table) Write(w io.Writer) error {
 			fmt.Fprintf(w, "  %s\n", v)
 		}
 		fmt.Fprintf(w, "  history: %s\n  again:   %s\n", f.History, f.Replay)
+	}
+	for _, b := range t.Beside {
+		fmt.Fprintf(w, "\nFAILED %s\n", b)
+	}
+	if t.Mutants > 0 {
+		fmt.Fprintf(w, "\nmutants caught: %d of %d (`make mutants` runs each alone and prints by what)\n", t.MutantsCaught, t.Mutants)
 	}
 	_, err := fmt.Fprintf(w, "\n%d points in %s\n", t.points(), (time.Duration(t.Seconds) * time.Second).String())
 	return err
