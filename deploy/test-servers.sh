@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the real servers that the tests run against: Debian's prometheus,
 # prometheus-alertmanager and postgresql. They are started by the tests alone, on
-# loopback.
+# loopback. With strace the tests count syncs and make disks fail.
 set -euo pipefail
 
 missing=()
@@ -9,11 +9,12 @@ command -v prometheus >/dev/null && command -v promtool >/dev/null || missing+=(
 command -v prometheus-alertmanager >/dev/null || missing+=(prometheus-alertmanager)
 # Debian keeps initdb out of PATH.
 command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
+command -v strace >/dev/null || missing+=(strace)
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 say() { echo "tests: ${missing[*]} not installed; $1" >&2; }
 if ! command -v apt-get >/dev/null; then
-  say 'install Prometheus, Alertmanager and PostgreSQL with your package manager. Tests that need them are skipped.'
+  say 'install Prometheus, Alertmanager, PostgreSQL and strace with your package manager. Tests that need them are skipped.'
   [ -z "${CI:-}" ] || exit 1
   exit 0
 fi

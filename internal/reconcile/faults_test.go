@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -58,43 +57,6 @@ func TestDenyBetweenClaimAndStart(t *testing.T) {
 	}
 	if len(w.actuator.Journal()) != 0 {
 		t.Error("sent although a deny was recorded before the start")
-	}
-}
-
-// An older copy of the ledger does not know what was sent. The actuator does,
-// and is asked before the claim.
-func TestRestoredLedgerRepeatsNothing(t *testing.T) {
-	w := newWorld(t)
-	w.healthy()
-	if err := w.store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	copied, err := os.ReadFile(w.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.start()
-	w.healthy()
-	w.breakNow(0.3)
-	w.until("effect", 15*time.Minute, applied)
-	if err := w.store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for _, suffix := range []string{"-wal", "-shm"} {
-		if err := os.Remove(w.path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(w.path, copied, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.start()
-	w.run(4 * time.Minute) // still in the same window
-	seen := map[string]int{}
-	for _, e := range w.actuator.Effects() {
-		if seen[e.Key]++; seen[e.Key] > 1 {
-			t.Errorf("%s was sent again from an older copy of the ledger", e.Key)
-		}
 	}
 }
 
