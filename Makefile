@@ -62,7 +62,7 @@ crash: tools ## Prove one effect per key: real agents hit everywhere, simulation
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -trimpath -tags crashtest -o bin/setpoint-crashtest ./cmd/setpoint
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/setpoint-lab
-	@bin/setpoint-lab crash $(if $(ARGS),$(ARGS),--all --parallel 8)
+	@bin/setpoint-lab crash $(if $(ARGS),$(ARGS),--all --parallel 16)
 
 .PHONY: bench
 bench: ## Print the ratios of Setpoint's cost to the bare work.

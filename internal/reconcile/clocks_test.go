@@ -145,6 +145,31 @@ func TestSourceApart(t *testing.T) {
 	}
 }
 
+// TestClockSetBackTellsPeople: what the ledger recorded then lies in the future;
+// people are told as soon as ever.
+func TestClockSetBackTellsPeople(t *testing.T) {
+	for name, broken := range map[string]float64{"in the middle of a breach": 0.5, "while nothing can be read": 0} {
+		t.Run(name, func(t *testing.T) {
+			w := prepare(t)
+			w.options = func(o *reconcile.Options) {
+				o.Monotonic, o.StoreClock = w.monotonic, func(ctx context.Context) (time.Time, error) { return w.store.Clock(ctx) }
+			}
+			w.start()
+			w.run(10 * time.Minute)
+			w.setClock(-24 * time.Hour)
+			if broken > 0 {
+				w.breakNow(broken)
+			} else {
+				w.skew = 24 * time.Hour
+			}
+			w.run(25 * time.Minute)
+			if len(w.pager.open()) == 0 {
+				t.Errorf("nobody is told in 25 minutes:\n%s", w.dump())
+			}
+		})
+	}
+}
+
 // TestDriftIsNoMove: a clock that is slewed by a little is not held for.
 func TestDriftIsNoMove(t *testing.T) {
 	w := prepare(t)

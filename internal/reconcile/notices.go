@@ -126,7 +126,22 @@ func (r *Reconciler) noticeFacts(f *fleet, svc spec.Service, now time.Time) step
 	if r.book.broken() != nil {
 		r.remembered(&n)
 	}
+	r.present(&n)
 	return n
+}
+
+// present counts from what this process saw where the ledger's times lie in the
+// future: after a clock that was set back nobody would be told of anything until
+// that future has come.
+func (r *Reconciler) present(n *step.NoticeFacts) {
+	r.mu.Lock()
+	seen, ok := r.sightings[n.Service.Name]
+	r.mu.Unlock()
+	for _, since := range []*time.Time{&n.State.Since, &n.State.EpisodeSince} {
+		if ok && since.After(n.Now) {
+			*since = seen.since
+		}
+	}
 }
 
 // remembered stands in for a ledger that cannot be used: the state as this

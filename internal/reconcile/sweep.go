@@ -132,7 +132,8 @@ func (r *Reconciler) saw(fresh map[string]compare.Assessment) map[string]compare
 	for name, a := range fresh {
 		joined[name] = a
 		r.looked[name] = looked
-		if r.sightings[name].state != a.State {
+		// A time of before the clock was set back counts from now.
+		if seen := r.sightings[name]; seen.state != a.State || seen.since.After(looked) {
 			r.sightings[name] = sighting{state: a.State, since: looked}
 		}
 	}
