@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/execute"
@@ -55,6 +57,10 @@ func TestClaimAllowed(t *testing.T) {
 		"ticket, other digest": {"other bytes were approved", []step{at(0, ticket(c, k)), yes}, after, claimOf(k, byTicket, func(c *ledger.Claim) { c.Digest = "x" }), ledger.ErrLost},
 		"ticket, other key":    {"another key was approved", []step{at(0, ticket(c, k)), yes}, after, claimOf(keyAt(c, 10), byTicket), ledger.ErrLost},
 		"reserved":             {"an open ticket reserves its key", []step{at(0, ticket(c, k))}, after, claimOf(k), ledger.ErrLost},
+		"met meanwhile":        {"another replica has since recorded Met", []step{at(0, state(c, "", met))}, after, claimOf(k), ledger.ErrLost},
+		"unknown meanwhile":    {"or that it does not know", []step{at(0, state(c, "", unknown))}, after, claimOf(k), ledger.ErrLost},
+		"met, undo":            {"harm is undone all the same", []step{at(0, state(c, "", met))}, after, claimOf(k, func(c *ledger.Claim) { c.Undo = true }), nil},
+		"breached still":       {"what it was decided on", []step{at(0, state(c, "", breached))}, after, claimOf(k), nil},
 		"not reserved":         {"and no other", []step{at(0, ticket(c, k))}, after, claimOf(keyAt(c, 10)), nil},
 	}
 	for name, tt := range tests {
@@ -105,6 +111,71 @@ func TestClaimsMoved(t *testing.T) {
 		}
 	}
 	ch.noSkips()
+}
+
+// TestStartAfterFreeze: what was frozen after its claim is not started, whatever
+// became of the freeze.
+func TestStartAfterFreeze(t *testing.T) {
+	const c = "checkout"
+	k := keyAt(c, 0)
+	freeze := func(service string) step {
+		return at(2, ledger.Draft{Kind: ledger.KindFreeze, Service: service, Body: ledger.Freeze{ID: "f", Service: service, By: "os:alice"}})
+	}
+	thaw := at(3, ledger.Draft{Kind: ledger.KindThaw, Body: ledger.Thaw{ID: "f", By: "os:alice"}})
+	claimed := at(1, claim(c, claimOf(k)))
+	tests := map[string]struct {
+		reason string
+		steps  []step
+		want   error
+	}{
+		"nothing":     {"it starts", []step{claimed}, nil},
+		"everything":  {"a freeze of everything", []step{claimed, freeze("")}, ledger.ErrLost},
+		"the service": {"or of this one", []step{claimed, freeze(c)}, ledger.ErrLost},
+		"another":     {"but not of another", []step{claimed, freeze("search")}, nil},
+		"thawed":      {"even when it is over", []step{claimed, freeze(""), thaw}, ledger.ErrLost},
+		"before":      {"one from before the claim was looked at then", []step{freeze(""), thaw, at(4, claim(c, claimOf(k)))}, nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			ch := newChain(t, tt.steps...)
+			if _, err := ledger.StartDraft(ch.state, k); !errors.Is(err, tt.want) || (err != nil) != (tt.want != nil) {
+				t.Errorf("%s: got %v, want %v", tt.reason, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestClaimedCounts: what is claimed and not yet started may be sent at any
+// moment, so caps count it.
+func TestClaimedCounts(t *testing.T) {
+	elsewhere := func(c *ledger.Claim) { c.Target = "webhook http://elsewhere.internal/" }
+	a, b := keyAt("checkout", 0), keyAt("search", 0)
+	ch := newChain(t, at(1, claim("checkout", claimOf(a))), at(2, claim("search", claimOf(b, elsewhere))))
+	count := func() []int {
+		s := ch.state
+		return []int{s.Claimed("", ""), s.Claimed("", a), s.Claimed("search", ""), s.Claimed("search", b)}
+	}
+	if diff := cmp.Diff([]int{2, 1, 1, 0}, count()); diff != "" {
+		t.Errorf("two are claimed (-want +got):\n%s", diff)
+	}
+	ch.add(at(3, started("checkout", a)), at(4, void("search", b)))
+	if diff := cmp.Diff([]int{0, 0, 0, 0}, count()); diff != "" {
+		t.Errorf("one is started and one void (-want +got):\n%s", diff)
+	}
+}
+
+// TestConflict: a key that is held with other bytes is no ordinary race.
+func TestConflict(t *testing.T) {
+	const c = "checkout"
+	ch := newChain(t, at(1, claim(c, claimOf(keyAt(c, 0)))))
+	other := claimOf(keyAt(c, 0), func(c *ledger.Claim) { c.Digest = "other" })
+	err := ledger.ClaimAllowed(ch.state, c, other, ch.state.Head)
+	if !errors.Is(err, ledger.ErrConflict) || !errors.Is(err, ledger.ErrExists) {
+		t.Errorf("other bytes under a claimed key gave %v", err)
+	}
+	if err := ledger.ClaimAllowed(ch.state, c, claimOf(keyAt(c, 0)), ch.state.Head); errors.Is(err, ledger.ErrConflict) {
+		t.Errorf("the same bytes gave %v", err)
+	}
 }
 
 func draft(t *testing.T, f func() (ledger.Draft, error)) ledger.Draft {

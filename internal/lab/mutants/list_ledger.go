@@ -39,6 +39,14 @@ func ledgerList() []Mutant {
 // pastList breaks what a state keeps of the past.
 func pastList() []Mutant {
 	return []Mutant{
+		one("started-though-frozen", "what was frozen after its claim is not started", in("internal/ledger/drafts.go",
+			`s.FrozenAt[ef.Service]) > ef.ClaimSeq {`, `s.FrozenAt[ef.Service]) > ef.ClaimSeq+1_000_000 {`), by(ledgerPkg, "TestStartAfterFreeze$")),
+		one("claim-on-another-state", "a claim rests on the newest recorded state", in("internal/ledger/claim.go",
+			`sv.State != compare.Breached && !c.Undo:`, `sv.State == compare.Breached && c.Undo:`), by(ledgerPkg, "TestClaimAllowed$")),
+		one("conflict-unnoticed", "other bytes under a claimed key are told", in("internal/ledger/claim.go",
+			`have.Claim.Digest != c.Digest {`, `have.Claim.Digest == "" {`), by(ledgerPkg, "TestConflict$")),
+		one("horizon-from-started", "a stopped sender may wake until its permit expires", in("internal/ledger/effect.go",
+			`later(e.StartedAt, e.Claim.Expires.Add(maxSkew))`, `e.StartedAt`), by(ledgerPkg, "TestHorizon$")),
 		one("mark-goes-back", "window ids never decrease", in("internal/ledger/state.go",
 			`	return sv.Mark
 `, `	return gate.WindowAt(now, length)

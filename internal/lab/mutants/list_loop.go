@@ -58,6 +58,14 @@ func loopList() []Mutant {
 			`f.KeyClaimed = p.foreign || key`, `f.KeyClaimed = key`), by(reconcilePkg, "TestActuatorKnowsTheKey$")),
 		one("clock-step-ignored", "a clock that was moved holds everything", in("internal/reconcile/clocks.go",
 			`if c.step != 0 &&`, `if c.step == 0 &&`), by(reconcilePkg, "TestMovedClock$")),
+		one("clock-not-looked-at-last", "a clock that moves at the last moment stops the send", in(act,
+			`if apart := p.r.clockNow(); apart != "" {`, `if apart := p.r.clockNow(); apart == "never" {`), by(reconcilePkg, "TestClockThatMovesAtTheLastMoment$")),
+		one("other-moment-believed", "a source whose clock is apart is unknown", in("internal/reconcile/clocks.go",
+			`d > 0 && m.Known() {`, `d > 0 && !m.Known() {`), by(reconcilePkg, "TestSourceApart$")),
+		one("silent-until-the-future", "people are told although the ledger's times lie ahead", in("internal/reconcile/notices.go",
+			`if ok && since.After(n.Now) {`, `if !ok && since.After(n.Now) {`), by(reconcilePkg, "TestClockSetBackTellsPeople$")),
+		one("claims-do-not-count", "caps count what others have claimed", in("internal/ledger/effect.go",
+			`if e.Effect == execute.Claimed && key != without`, `if e.Effect == execute.Void && key != without`), by(ledgerPkg, "TestClaimedCounts$")),
 	}
 }
 
