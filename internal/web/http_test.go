@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/ledger/sqlite"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
@@ -266,6 +267,12 @@ func TestRefusals(t *testing.T) {
 		"SettleAs":       {"landed or not", request{method: "POST", path: "/api/v1/decisions/d4/settle", body: `{"as":"applied","reason":"x"}`, header: bearer(aliceToken)}, 400, "bad-request"},
 		"SettleKnown":    {"d4 is not in doubt", request{method: "POST", path: "/api/v1/decisions/d4/settle", body: `{"as":"landed","reason":"x"}`, header: bearer(aliceToken)}, 409, "conflict"},
 		"ResetHalf":      {"a reset names both or neither", request{method: "POST", path: "/api/v1/budgets/reset", body: `{"service":"checkout","reason":"x"}`, header: bearer(aliceToken)}, 400, "bad-request"},
+		"CeilingWord":    {"a verdict that is none", request{method: "POST", path: "/api/v1/ceilings", body: `{"service":"checkout","to":"most","reason":"x"}`, header: bearer(aliceToken)}, 400, "bad-request"},
+		"CeilingUnknown": {"a service that is not there", request{method: "POST", path: "/api/v1/ceilings", body: `{"service":"x","to":"auto","reason":"x"}`, header: bearer(aliceToken)}, 404, "not-found"},
+		"CeilingNobody":  {"raising autonomy needs somebody", request{method: "POST", path: "/api/v1/ceilings", body: `{"service":"checkout","to":"auto","reason":"x"}`}, 401, "unauthorized"},
+		"LowerNobody":    {"and so does lowering a mark", request{method: "POST", path: "/api/v1/ledger/lower-mark", body: `{"reason":"x"}`}, 401, "unauthorized"},
+		"LowerNoReason":  {"with a reason", request{method: "POST", path: "/api/v1/ledger/lower-mark", body: `{}`, header: bearer(aliceToken)}, 400, "bad-request"},
+		"LowerNothing":   {"where no clock ran ahead", request{method: "POST", path: "/api/v1/ledger/lower-mark", body: `{"reason":"x"}`, header: bearer(aliceToken)}, 409, "conflict"},
 		"ResetUnknown":   {"an action that is not there", request{method: "POST", path: "/api/v1/budgets/reset", body: `{"service":"checkout","action":"x","reason":"x"}`, header: bearer(aliceToken)}, 404, "not-found"},
 		"SinceNonsense":  {"a filter that says nothing", request{method: "GET", path: "/api/v1/decisions?since=soon"}, 400, "bad-request"},
 	}
@@ -365,6 +372,21 @@ func TestAckAndReset(t *testing.T) {
 	rs := s.state().Resets
 	if len(rs) != 1 || rs[0].Service != "checkout" || rs[0].Action != "scale" || rs[0].By != "token:alice" {
 		t.Errorf("resets: %+v", rs)
+	}
+}
+
+func TestCeilingIsRecorded(t *testing.T) {
+	s := newSite(t)
+	body := `{"service":"checkout","action":"scale","to":"escalate","reason":"it flaps"}`
+	if got := s.do(request{method: "POST", path: "/api/v1/ceilings", body: body, header: bearer(aliceToken)}); got.status != 200 {
+		t.Fatalf("lower: %d %s", got.status, got.body)
+	}
+	if c := s.state().Ceilings["checkout"]["scale"]; c.To != gate.Escalate || c.By != "token:alice" || c.Reason != "it flaps" {
+		t.Errorf("the ledger holds %+v", c)
+	}
+	raise := `{"service":"checkout","action":"scale","to":"deny","raise":true,"reason":"x"}`
+	if got := s.do(request{method: "POST", path: "/api/v1/ceilings", body: raise, header: bearer(aliceToken)}); got.status != 409 {
+		t.Errorf("raised to what is lower: %d %s", got.status, got.body)
 	}
 }
 
