@@ -36,6 +36,7 @@ race: tools ## Run the tests with the race detector.
 lint: ## gofmt, go vet and golangci-lint.
 	@test -z "$$(gofmt -l cmd internal policies prompts)" || { gofmt -l cmd internal policies prompts; echo 'run gofmt -w on these'; exit 1; }
 	$(GO) vet ./...
+	$(GO) vet -tags crashtest ./cmd/setpoint
 	$(GOLANGCI) run
 
 .PHONY: policy
