@@ -50,7 +50,7 @@ it, and stand in the same table; that needs the sources and the Go toolchain.
 Exit 0 when nothing broke, 2 when something did, 1 when the suite could not run.`,
 		Example: `  setpoint-lab crash
   setpoint-lab crash --all
-  setpoint-lab crash --short --only kill,disk
+  setpoint-lab crash --short --only kill,tear
   setpoint-lab crash --point "kill/auto/ok/kill at after started#1" --keep histories
   setpoint-lab crash -o json`,
 		Args: noArgs,

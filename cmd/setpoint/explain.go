@@ -40,12 +40,16 @@ func (a *app) explain(ctx context.Context, name, output string) error {
 		return err
 	}
 	v, err := a.view(ctx, s, false)
-	if errors.Is(err, ledger.ErrMissing) {
+	if err != nil {
+		if !errors.Is(err, ledger.ErrMissing) {
+			a.unreadable(err)
+		}
 		v, err = a.viewWithoutLedger(s, true)
 	}
 	if err != nil {
 		return err
 	}
+	name = meant(v.State, name)
 	if _, ok := v.Set.Service(name); ok {
 		return a.explainService(ctx, v, name, output)
 	}
@@ -65,6 +69,18 @@ func (a *app) explain(ctx context.Context, name, output string) error {
 	p := &paper{w: a.out}
 	p.decision(d)
 	return p.err
+}
+
+// meant lets people name what they were shown: a ticket is its decision, a page
+// is its service.
+func meant(s *ledger.State, name string) string {
+	if t := s.Tickets[name]; t != nil && t.Decision != "" {
+		return t.Decision
+	}
+	if p := s.Pages[name]; p != nil && p.Service != "" {
+		return p.Service
+	}
+	return name
 }
 
 func notExplained(v web.View, name string) error {

@@ -215,7 +215,7 @@ func (l *lister) caution(v web.View, silent error) {
 // frozenBy are those whose freezes stop a service now.
 func (l *lister) frozenBy(service string) ([]string, error) {
 	if l.freezes == nil {
-		state, err := foldLedger(l.ctx, l.site)
+		state, err := l.app.foldLedger(l.ctx, l.site)
 		if err != nil {
 			return nil, err
 		}

@@ -86,6 +86,9 @@ func (a *app) verify(ctx context.Context, s site, output string) error {
 		return err
 	}
 	report, fault := r.Verify(ctx)
+	if fault == nil {
+		fault = older(ctx, s, r)
+	}
 	if err := r.Close(); err != nil {
 		return err
 	}

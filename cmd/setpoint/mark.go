@@ -110,7 +110,10 @@ func (a *app) adopt(ctx context.Context, reason string) (err error) {
 	if err := seenfile.Forget(s.seenFile(), at); err != nil {
 		return err
 	}
-	return a.print("%s adopted at entry %d by %s; every window until now counts as spent\n", s.where(), at.Seq, actor())
+	if err := a.print("%s adopted at entry %d by %s; every window until now counts as spent\n", s.where(), at.Seq, actor()); err != nil {
+		return err
+	}
+	return a.print("start the agent again: one that runs goes on observing\n")
 }
 
 func (a *app) ceilingCommand() *cobra.Command {

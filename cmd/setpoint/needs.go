@@ -64,6 +64,9 @@ func (s site) namedFiles() []namedFile {
 			return err
 		}},
 	}
+	if pg := s.cfg.Ledger.Postgres; pg != nil {
+		out = append(out, namedFile{"ledger.postgres.dsnFile", pg.DSNFile, checkSecret})
+	}
 	for name, file := range s.cfg.Secrets {
 		out = append(out, namedFile{spec.KeyPath("secrets", name), file, checkSecret})
 	}

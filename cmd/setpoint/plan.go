@@ -63,16 +63,22 @@ func (a *app) planned(ctx context.Context, services []string, ask bool) ([]recon
 	case errors.Is(err, ledger.ErrMissing):
 		a.say("setpoint: no ledger yet, so this plan knows no past (`setpoint ledger init` creates one)")
 	case err != nil:
-		return nil, none, err
+		a.unreadable(err)
 	default:
 		store = readOnly{r}
 		defer func() { _ = r.Close() }() // It was only read.
+		a.cautionSeen(ctx, s, r)
 	}
 	w, err := a.wire(ctx, s, store, purpose{ask: ask})
 	if err != nil {
 		return nil, none, err
 	}
 	loop, err := reconcile.New(ctx, w.options)
+	if errors.Is(err, ledger.ErrCorrupt) {
+		a.unreadable(err)
+		w.options.Store = nil
+		loop, err = reconcile.New(ctx, w.options)
+	}
 	if err != nil {
 		return nil, none, err
 	}

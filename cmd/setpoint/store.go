@@ -52,7 +52,7 @@ func (a *app) openToRun(ctx context.Context, s site) (*opened, error) {
 	if !errors.Is(fault, ledger.ErrCorrupt) && !errors.Is(fault, seenfile.ErrOlder) {
 		return o, fault
 	}
-	out := &opened{fault: fault}
+	out := &opened{fault: fmt.Errorf("%w; nothing is done until it is repaired: restore the newest good copy (`setpoint ledger verify` tells) and start again", fault)}
 	if r, err := readLedger(ctx, s); err == nil {
 		out.Store = readOnly{r}
 	}

@@ -101,10 +101,22 @@ func actionsTable(l *lister, items []web.Action) (*table, []string) {
 	var names []string
 	for _, a := range items {
 		names = append(names, "action/"+a.Service+"/"+a.Action)
+		for _, d := range a.Details {
+			if d.Code == gate.ReasonLedgerCeiling {
+				t.hint("%s/%s: %s%s", a.Service, a.Action, d.Text, until(d.Until))
+			}
+		}
 		t.row(l, []string{a.Service, a.Action, ceilingCell(l, a.Service, a.Ceiling, a.Frozen), words(a.Reasons), fmt.Sprintf("%.4g of %.4g", a.Remaining, a.Capacity), a.Suspended},
 			a.Uses, a.Class, a.Reversal, a.Mark, timeAge(a.LastSent, l.app.now()), a.Source)
 	}
 	return t, names
+}
+
+func until(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return ", until " + clock(*t)
 }
 
 func approvalsTable(l *lister, items []web.Approval) (*table, []string) {

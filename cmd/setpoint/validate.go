@@ -112,7 +112,9 @@ func (a *app) check(ctx context.Context, paths []string) (spec.Set, spec.Mode, e
 	if err := faults.Err(); err != nil {
 		return spec.Set{}, spec.Observe, err
 	}
-	if _, err := os.Stat(s.cfg.Ledger.SQLite.Path); errors.Is(err, fs.ErrNotExist) {
+	if s.cfg.Ledger.Postgres != nil {
+		a.say("setpoint: whether there is a ledger in PostgreSQL is not looked at; `setpoint ledger verify` does")
+	} else if _, err := os.Stat(s.cfg.Ledger.SQLite.Path); errors.Is(err, fs.ErrNotExist) {
 		a.say("setpoint: `run` also needs a ledger at %s: `setpoint ledger init` creates it", s.cfg.Ledger.SQLite.Path)
 	}
 	return set, s.cfg.Limits.MaxMode, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/budget"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/ledger/seenfile"
 	"github.com/setpoint-dev/setpoint/internal/web"
 )
 
@@ -22,7 +23,7 @@ func (a *app) view(ctx context.Context, s site, needDocuments bool) (web.View, e
 	if err != nil {
 		return web.View{}, err
 	}
-	v.State, err = foldLedger(ctx, s)
+	v.State, err = a.foldLedger(ctx, s)
 	if err != nil {
 		return web.View{}, err
 	}
@@ -30,7 +31,7 @@ func (a *app) view(ctx context.Context, s site, needDocuments bool) (web.View, e
 }
 
 // foldLedger is what the ledger knows now.
-func foldLedger(ctx context.Context, s site) (*ledger.State, error) {
+func (a *app) foldLedger(ctx context.Context, s site) (*ledger.State, error) {
 	r, err := readLedger(ctx, s)
 	if err != nil {
 		return nil, err
@@ -39,7 +40,35 @@ func foldLedger(ctx context.Context, s site) (*ledger.State, error) {
 	if err == nil {
 		err = foldOn(ctx, r, state)
 	}
+	if err == nil {
+		a.cautionSeen(ctx, s, r)
+	}
 	return state, errors.Join(err, r.Close())
+}
+
+// cautionSeen says so when what is shown is a ledger on which no agent acts.
+func (a *app) cautionSeen(ctx context.Context, s site, r reader) {
+	if err := older(ctx, s, r); err != nil {
+		a.say("setpoint: %v; an agent only observes and pages until then", err)
+	}
+}
+
+// older is why this ledger is not the one that this host has seen; nil where it
+// is, or where this user cannot tell.
+func older(ctx context.Context, s site, r reader) error {
+	at, err := seenfile.Seen(s.seenFile())
+	if err != nil {
+		return nil //nolint:nilerr // The agent's own file; whoever only looks may not be able to read it.
+	}
+	if err := ledger.Anchor(ctx, r, at); errors.Is(err, ledger.ErrCorrupt) {
+		return fmt.Errorf("%w: entry %d is not in it; restore the newest copy, or `setpoint ledger adopt` this one", seenfile.ErrOlder, at.Seq)
+	}
+	return nil
+}
+
+// unreadable says that a view goes on without a past.
+func (a *app) unreadable(err error) {
+	a.say("setpoint: the ledger cannot be used, so nothing of the past is known here and an agent only observes: %v", err)
 }
 
 // foldHistory is what the ledger knows of all that ever happened.

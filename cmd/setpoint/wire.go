@@ -178,6 +178,9 @@ func (s site) secretFiles() map[string]string {
 	for name, path := range s.cfg.Secrets {
 		out["secrets."+name] = path
 	}
+	if pg := s.cfg.Ledger.Postgres; pg != nil {
+		out["ledger.postgres.dsnFile"] = pg.DSNFile
+	}
 	for _, e := range s.cfg.Proposer.Endpoints {
 		out["apiKeyFile of endpoint "+e.Name] = e.APIKeyFile
 	}

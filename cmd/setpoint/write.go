@@ -147,7 +147,7 @@ func (a *app) settled(ctx context.Context, s site, decision string, refused erro
 	if errors.Is(refused, errHung) {
 		return refused
 	}
-	state, err := foldLedger(ctx, s)
+	state, err := a.foldLedger(ctx, s)
 	if err != nil {
 		return errors.Join(refused, err)
 	}
@@ -222,7 +222,7 @@ func (a *app) resetCommand() *cobra.Command {
 	cmd.Flags().StringVar(&service, "service", "", "the service (with --action; neither: the global budget)")
 	cmd.Flags().StringVar(&action, "action", "", "the action")
 	cmd.Flags().StringVar(&reason, "reason", "", "why (required)")
-	cmd.Flags().StringVar(&until, "until", "", "recorded as the time until which you answer for it (2h, or a time)")
+	cmd.Flags().StringVar(&until, "until", "", "when it ends: charges and suspension count again then (2h, or a time; default: never)")
 	return cmd
 }
 

@@ -70,6 +70,7 @@ func (k *checker) config(c Config) {
 	k.set("ledger.sqlite.path", c.Ledger.SQLite.Path)
 	if c.Ledger.Postgres != nil {
 		k.set("ledger.postgres.dsnFile", c.Ledger.Postgres.DSNFile)
+		k.that(!k.positions.Has("ledger.sqlite"), "ledger.sqlite", "stands beside postgres: there is one ledger, remove the other")
 	}
 	k.set("ledger.freezeDir", c.Ledger.FreezeDir)
 	k.sources(c.Sources)

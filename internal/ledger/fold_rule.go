@@ -166,7 +166,7 @@ func LoweredDrafts(s *State, windows map[string]gate.WindowID, by, reason string
 		}
 	}
 	if len(ds) == 0 {
-		return nil, lost("no mark lies in the future, and neither does the newest entry, of %s", s.Time.Format(time.RFC3339))
+		return nil, fmt.Errorf("%w: no mark lies in the future, and neither does the newest entry, of %s", ErrNothing, s.Time.Format(time.RFC3339))
 	}
 	over, err := overtaken(s, now, clockAhead)
 	return append(ds, over...), err

@@ -84,6 +84,8 @@ var (
 	ErrConflict = fmt.Errorf("%w with another digest", ErrExists)
 	// ErrLost: a condition of the append no longer holds (a lost claim).
 	ErrLost = errors.New("the ledger moved on")
+	// ErrNothing: there is nothing that the call could change.
+	ErrNothing = errors.New("nothing to do")
 	// ErrMissing: there is no ledger; `setpoint ledger init` creates one.
 	ErrMissing = errors.New("no ledger")
 	// ErrLocked: another process is the writer.

@@ -130,7 +130,8 @@ func BlindSource(n NoticeFacts) string {
 // breachNotice pages at once where a person is needed, and after
 // escalateWithin where Setpoint cannot or may not act. While an effect is
 // being judged it is acting, so it does not page for the wait; the wait is
-// bounded by settle, judge window and unknownFor.
+// bounded by settle, judge window and unknownFor. One in doubt locks the target,
+// so nothing else can be done, and that pages like any other hindrance.
 func breachNotice(n NoticeFacts) (reason, why string) {
 	if reason, why = ticketNotice(n); reason != "" {
 		return reason, why
@@ -141,7 +142,14 @@ func breachNotice(n NoticeFacts) (reason, why string) {
 	if names := sortedKeys(n.Suspended); len(names) > 0 {
 		return escalate.Suspended, names[0] + ": " + n.Suspended[names[0]]
 	}
-	if n.InFlight != nil || n.Now.Sub(n.State.EpisodeSince) < n.Service.Remediation.EscalateWithin {
+	if n.Now.Sub(n.State.EpisodeSince) < n.Service.Remediation.EscalateWithin {
+		return "", ""
+	}
+	if n.InFlight != nil {
+		// One that is judged is acting; one in doubt only locks.
+		if n.InFlight.InDoubt() {
+			return standing(n)
+		}
 		return "", ""
 	}
 	if names := sortedKeys(n.Dependencies); len(names) > 0 {

@@ -43,6 +43,11 @@ func TestNotices(t *testing.T) {
 		"MaxObserve":   {"so does maxMode observe", func(n *step.NoticeFacts) { n.MaxMode = spec.Observe }, ""},
 		"ObservePages": {"unless the document says otherwise", func(n *step.NoticeFacts) { n.MaxMode = spec.Observe; n.Service.Remediation.Escalation.Observe = true }, escalate.CannotAct},
 		"InFlight":     {"an effect under way is acting", func(n *step.NoticeFacts) { n.InFlight = claimed(execute.Applied) }, ""},
+		"InDoubt":      {"one in doubt locks, and nothing else can be done", func(n *step.NoticeFacts) { n.InFlight = claimed(execute.InDoubt) }, escalate.InDoubt},
+		"Doubt, early": {"which has its time too", func(n *step.NoticeFacts) {
+			n.State.EpisodeSince = now
+			n.InFlight = claimed(execute.Started)
+		}, ""},
 		"Suggest": {"an escalate by mode alone waits for escalateWithin", func(n *step.NoticeFacts) {
 			n.State.EpisodeSince = now
 			decided(n, gate.Decision{Verdict: gate.Escalate, Reasons: []gate.Reason{{Code: gate.ReasonMode}}})

@@ -35,7 +35,7 @@ func asError(err error) *Error {
 	switch {
 	case errors.Is(err, reconcile.ErrNotFound):
 		return &Error{Status: http.StatusNotFound, Code: "not-found", Message: err.Error()}
-	case errors.Is(err, ledger.ErrExists), errors.Is(err, ledger.ErrLost):
+	case errors.Is(err, ledger.ErrExists), errors.Is(err, ledger.ErrLost), errors.Is(err, ledger.ErrNothing):
 		return &Error{Status: http.StatusConflict, Code: "conflict", Message: err.Error()}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &Error{Status: http.StatusServiceUnavailable, Code: "timeout", Message: err.Error()}

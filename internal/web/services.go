@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -187,12 +188,32 @@ func actionOf(v View, svc spec.Service, a spec.Action, sent time.Time) Action {
 	return Action{
 		Service: svc.Name, Action: a.Name, Uses: a.Uses,
 		Class: string(a.Class), Reversal: string(a.Reversal), Mark: string(a.Mark()),
-		Ceiling: verdict.String(), Frozen: v.frozen(svc.Name), Reasons: codes(reasons), Details: details(reasons),
+		Ceiling: verdict.String(), Frozen: v.frozen(svc.Name), Reasons: codes(reasons), Details: v.named(svc.Name, a.Name, details(reasons)),
 		Remaining: b.Remaining, Capacity: b.Capacity,
 		Cost:      svc.Remediation.Budget.Costs.Dearest(),
 		Suspended: v.State.Suspended(svc.Name, a.Name, v.Now),
 		LastSent:  when(sent), Source: a.Pos.String(),
 	}
+}
+
+// named says who lowered the ledger's ceiling, why, and until when.
+func (v View) named(service, action string, ds []Detail) []Detail {
+	for i, d := range ds {
+		if d.Code != gate.ReasonLedgerCeiling {
+			continue
+		}
+		for _, name := range []string{"", action} {
+			c, ok := v.State.Ceilings[service][name]
+			if !ok || c.To >= gate.Auto {
+				continue
+			}
+			ds[i].Text = fmt.Sprintf("%s at most, by %s: %s", c.To, c.By, c.Reason)
+			if !c.Until.IsZero() {
+				ds[i].Until = when(c.Until)
+			}
+		}
+	}
+	return ds
 }
 
 // Detail is one reason with its words.

@@ -88,7 +88,7 @@ func storeList() []Mutant {
 		one("seen-not-checked", "an older copy of the ledger is noticed", in("internal/ledger/seenfile/seenfile.go",
 			`ledger.Anchor(ctx, s.Store, at)`, `ledger.Anchor(ctx, s.Store, ledger.Position{})`), by(seenfilePkg, "TestOlderCopy$")),
 		one("seen-after-send", "what was seen is written before the send", in("internal/ledger/seenfile/seenfile.go",
-			`d.Kind == ledger.KindStarted`, `d.Kind == ledger.KindReceipt`), by(seenfilePkg, "TestOnlySendsAreRemembered$|TestOlderCopy$")),
+			`case ledger.KindStarted, ledger.KindTicket,`, `case ledger.KindReceipt, ledger.KindTicket,`), by(seenfilePkg, "TestWhatMattersIsRemembered$|TestOlderCopy$")),
 		one("postgres-no-lock", "appends of all replicas are one at a time", in("internal/ledger/postgres/append.go",
 			`FROM ledger_head FOR UPDATE`, `FROM ledger_head`), by(postgresPkg, "TestContract$|TestContendedNames$")),
 	}

@@ -3,8 +3,8 @@
 // with an older copy or another chain: keys that were claimed in what is lost
 // would look free.
 //
-// The file is written before anything is sent, and nowhere else: it is behind
-// the chain by what cost nothing to lose.
+// The file is written before anything is sent, and when people were asked or have
+// spoken: it is behind the chain by what costs nothing to lose.
 package seenfile
 
 import (
@@ -25,7 +25,7 @@ import (
 )
 
 // Store is a ledger whose newest position is remembered. It adds one write and
-// one sync to each effect.
+// one sync to each effect and each word of a person.
 type Store struct {
 	ledger.Store
 	file *os.File
@@ -92,16 +92,28 @@ func (s *Store) check(ctx context.Context, path string) error {
 	return err
 }
 
-// Append remembers the newest position once something is about to be sent. A
-// position that cannot be remembered is a send that does not happen.
+// matters: losing the entry would send something again, undo what a person said,
+// or give the id that a person was shown to something else.
+func matters(d ledger.Draft) bool {
+	switch d.Kind {
+	case ledger.KindStarted, ledger.KindTicket, ledger.KindAnswer, ledger.KindSettled, ledger.KindFreeze, ledger.KindThaw,
+		ledger.KindReset, ledger.KindCeiling, ledger.KindLowered, ledger.KindAdopted, ledger.KindAck:
+		return true
+	}
+	return false
+}
+
+// Append remembers the newest position once something is about to be sent, or a
+// person has been asked or has spoken. A position that cannot be remembered is a
+// send that does not happen.
 func (s *Store) Append(ctx context.Context, after ledger.Position, plan ledger.Plan) ([]ledger.Entry, error) {
-	var sends bool
+	var told bool
 	entries, err := s.Store.Append(ctx, after, func(since []ledger.Entry) ([]ledger.Draft, error) {
 		drafts, err := plan(since)
-		sends = slices.ContainsFunc(drafts, func(d ledger.Draft) bool { return d.Kind == ledger.KindStarted })
+		told = slices.ContainsFunc(drafts, matters)
 		return drafts, err
 	})
-	if err != nil || !sends || len(entries) == 0 {
+	if err != nil || !told || len(entries) == 0 {
 		return entries, err
 	}
 	if err := s.write(entries[len(entries)-1].Position()); err != nil {

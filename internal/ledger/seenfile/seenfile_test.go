@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/ledger/ledgertest"
 	"github.com/setpoint-dev/setpoint/internal/ledger/seenfile"
@@ -63,8 +64,11 @@ func (s site) send(kinds ...ledger.Kind) {
 	var ds []ledger.Draft
 	for _, k := range kinds {
 		d := ledgertest.Gap("x")
-		if k == ledger.KindStarted {
+		switch k {
+		case ledger.KindStarted:
 			d = ledger.Draft{Kind: k, Service: "checkout", Body: ledger.Started{Key: key}}
+		case ledger.KindCeiling:
+			d = ledger.Draft{Kind: k, Service: "checkout", Body: ledger.Ceiling{To: gate.Deny, By: "os:alice", Reason: "it flaps"}}
 		}
 		ds = append(ds, d)
 	}
@@ -138,8 +142,8 @@ func TestOlderCopy(t *testing.T) {
 	}
 }
 
-// TestOnlySendsAreRemembered: what costs nothing to lose costs no sync.
-func TestOnlySendsAreRemembered(t *testing.T) {
+// TestWhatMattersIsRemembered: what costs nothing to lose costs no sync.
+func TestWhatMattersIsRemembered(t *testing.T) {
 	s := newSite(t)
 	s.send(ledger.KindGap)
 	if at, err := seenfile.Seen(s.seen); err != nil || at.Seq != 0 {
@@ -148,6 +152,10 @@ func TestOnlySendsAreRemembered(t *testing.T) {
 	s.send(ledger.KindStarted)
 	if at, err := seenfile.Seen(s.seen); err != nil || at.Seq != 3 {
 		t.Errorf("remembered %v, %v, want entry 3", at, err)
+	}
+	s.send(ledger.KindCeiling)
+	if at, err := seenfile.Seen(s.seen); err != nil || at.Seq != 4 {
+		t.Errorf("a person's word: remembered %v, %v, want entry 4", at, err)
 	}
 }
 
