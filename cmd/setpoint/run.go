@@ -116,6 +116,7 @@ func (a *app) daemon(ctx context.Context, s site, store *opened, log *slog.Logge
 	}
 	o, began := &w.options, time.Now()
 	o.LedgerFault, o.StoreClock, o.Hints, o.Shared, o.Process = store.fault, store.clock, store.hints, store.shared, store.process
+	o.Loose = w.freezes
 	o.Monotonic = func() time.Duration { return time.Since(began) }
 	metrics.policyLoaded(w.options.Policy != nil)
 	d := &daemon{wiring: w, app: a, log: log, metrics: metrics}

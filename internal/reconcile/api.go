@@ -76,6 +76,13 @@ type FreezeDir interface {
 	Remove(id string) error
 }
 
+// LoosePages keeps pages that were sent although the ledger could not record
+// them, through a restart.
+type LoosePages interface {
+	KeepPages(pages map[string]escalate.Page) error
+	KeptPages() (map[string]escalate.Page, error)
+}
+
 // Documents gives the desired state anew each time it is asked.
 type Documents func() (spec.Set, error)
 
@@ -114,8 +121,10 @@ type Options struct {
 	// Process names this process in the ledger, for other replicas; "" is none.
 	Process string
 	Freezes FreezeDir
-	Now     func() time.Time
-	Logger  *slog.Logger
+	// Loose may be nil: then a restart forgets pages that were never recorded.
+	Loose  LoosePages
+	Now    func() time.Time
+	Logger *slog.Logger
 	// Registerer and Tracer may be nil.
 	Registerer prometheus.Registerer
 	Tracer     trace.Tracer

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
+	"github.com/setpoint-dev/setpoint/internal/reconcile/freezefile"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/internal/step"
 )
@@ -294,5 +295,30 @@ func TestBrokenChainStaysReported(t *testing.T) {
 	w.pager.mu.Unlock()
 	if _, open := w.pager.open()["ledger"]; !open || ended != 0 {
 		t.Errorf("the ledger's page is open: %v, and ended %d times", open, ended)
+	}
+}
+
+// A ledger that was broken until a restart: what receivers were sent without a
+// record ends all the same.
+func TestUnrecordedPagesEndAfterARestart(t *testing.T) {
+	w := prepare(t)
+	folder := freezefile.New(t.TempDir(), w.clock)
+	w.options = func(o *reconcile.Options) { o.Loose = folder }
+	w.start()
+	w.healthy()
+	w.faulty.fill(errors.New("database or disk is full"))
+	w.breakNow(0.3)
+	w.run(30 * time.Minute)
+	if len(w.pager.open()) != 2 {
+		t.Fatalf("pages = %v, want one for the service and one for the ledger", w.pager.open())
+	}
+	w.errorRatio = func(time.Time) float64 { return 0 }
+	w.restart()
+	w.run(15 * time.Minute)
+	if open := w.pager.open(); len(open) != 0 {
+		t.Errorf("pages that nothing ends: %v", open)
+	}
+	if left, err := folder.KeptPages(); err != nil || len(left) != 0 {
+		t.Errorf("still kept: %v, %v", left, err)
 	}
 }

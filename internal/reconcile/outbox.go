@@ -78,11 +78,13 @@ func (r *Reconciler) recordPages(ctx context.Context, f *fleet, wanted map[strin
 		})
 	}
 	switch {
-	case err == nil:
+	case err == nil && len(loose) > 0:
 		r.outbox.recorded()
-	case r.o.Store != nil:
+		r.keepLoose()
+	case err != nil && (r.o.Store != nil || r.o.LedgerFault != nil):
 		r.log.Error("pages could not be recorded; they are sent all the same", "error", err)
 		r.outbox.keep(wanted)
+		r.keepLoose()
 	}
 	var out []escalate.Page
 	r.book.view(func(s *ledger.State) {
@@ -103,18 +105,49 @@ func (r *Reconciler) recordPages(ctx context.Context, f *fleet, wanted map[strin
 	return out
 }
 
+// keepLoose puts the unrecorded pages where a restart finds them.
+func (r *Reconciler) keepLoose() {
+	if r.o.Loose == nil {
+		return
+	}
+	if err := r.o.Loose.KeepPages(r.outbox.unrecorded()); err != nil {
+		r.log.Error("pages that are not recorded could not be kept for a restart", "error", err)
+	}
+}
+
+// foundLoose are the pages that an earlier process left unrecorded.
+func (r *Reconciler) foundLoose() {
+	if r.o.Loose == nil {
+		return
+	}
+	pages, err := r.o.Loose.KeptPages()
+	if err != nil {
+		r.log.Error("pages of an earlier process could not be read; one may stay open at its receiver", "error", err)
+		return
+	}
+	r.outbox.keep(pages)
+}
+
 // looseDrafts record pages that were sent while the ledger could not be
 // written, and end at once those that are no longer wanted: a receiver must not
 // keep what nothing ends.
 func looseDrafts(s *ledger.State, loose, wanted map[string]escalate.Page) []ledger.Draft {
 	var drafts []ledger.Draft
 	for _, id := range sortedKeys(loose) {
-		if _, still := wanted[id]; still || s.Pages[id] != nil {
+		if known := s.Pages[id]; known != nil && known.EndedAt.IsZero() {
+			continue
+		}
+		if _, still := wanted[id]; still {
 			continue
 		}
 		p := loose[id]
-		drafts = append(drafts, ledger.Draft{Kind: ledger.KindPage, Service: p.Service, Body: p},
-			ledger.Draft{Kind: ledger.KindPageEnd, Service: p.Service, Body: ledger.PageEnd{Page: id, Reason: "recovered"}})
+		drafts = append(drafts, ledger.Draft{Kind: ledger.KindPage, Service: p.Service, Body: p})
+		// Which of them got it is not known any more; an end too many is harmless.
+		for _, name := range p.Receivers {
+			d := escalate.Delivery{Page: id, Receiver: name, First: p.Since, Sent: p.Since, Tried: p.Since}
+			drafts = append(drafts, ledger.Draft{Kind: ledger.KindDelivery, Service: p.Service, Body: d})
+		}
+		drafts = append(drafts, ledger.Draft{Kind: ledger.KindPageEnd, Service: p.Service, Body: ledger.PageEnd{Page: id, Reason: "recovered"}})
 	}
 	return drafts
 }

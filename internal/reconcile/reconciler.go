@@ -108,6 +108,7 @@ func New(ctx context.Context, o Options) (*Reconciler, error) {
 		return nil, err
 	}
 	r.set = set
+	r.foundLoose()
 	r.tel.policyLoaded(r.pol)
 	return r, nil
 }
