@@ -94,7 +94,7 @@ func (a *app) adopt(ctx context.Context, reason string) (err error) {
 	if err == nil {
 		return errors.Join(store.Close(), errors.New("nothing to adopt: the ledger is the one that this host has seen"))
 	}
-	if !errors.Is(err, seenfile.ErrOlder) {
+	if !distrusted(err) {
 		return noWriter(s, err)
 	}
 	if store, err = a.openAny(ctx, s); err != nil {
@@ -135,14 +135,17 @@ func (a *app) setCeilingCommand(word, short string) *cobra.Command {
 			if err := needReason(cmd, &body.Reason, "say why"); err != nil {
 				return err
 			}
-			if until != "" {
+			body.Raise = word == "raise"
+			if body.Raise && until == "" {
+				return usageError(cmd, "--until is required: autonomy is given back for a time (7d, or a time), or for ever (never)")
+			}
+			if until != "" && until != "never" {
 				t, err := web.ParseUntil(until, a.now())
 				if err != nil {
 					return usageError(cmd, "--until: %v", err)
 				}
 				body.Until = t
 			}
-			body.Raise = word == "raise"
 			return a.setCeiling(cmd.Context(), body)
 		},
 	}
@@ -150,7 +153,7 @@ func (a *app) setCeilingCommand(word, short string) *cobra.Command {
 	cmd.Flags().StringVar(&body.Action, "action", "", "the action (default: all of the service)")
 	cmd.Flags().StringVar(&body.To, "to", "", "deny, escalate, approval or auto (required)")
 	cmd.Flags().StringVar(&body.Reason, "reason", "", "why (required)")
-	cmd.Flags().StringVar(&until, "until", "", "when it ends by itself: a duration such as 7d, or a time")
+	cmd.Flags().StringVar(&until, "until", "", "when it ends by itself: a duration such as 7d, a time, or never (required to raise)")
 	for _, name := range []string{"service", "to"} {
 		_ = cmd.MarkFlagRequired(name) // The flag was made just now.
 	}

@@ -49,7 +49,7 @@ func (a *app) openLedger(ctx context.Context, s site) (*opened, error) {
 // that does not start tells nobody of a missed SLO.
 func (a *app) openToRun(ctx context.Context, s site) (*opened, error) {
 	o, fault := a.openLedger(ctx, s)
-	if !errors.Is(fault, ledger.ErrCorrupt) && !errors.Is(fault, seenfile.ErrOlder) {
+	if !errors.Is(fault, ledger.ErrCorrupt) && !distrusted(fault) {
 		return o, fault
 	}
 	out := &opened{fault: fmt.Errorf("%w; nothing is done until it is repaired: restore the newest good copy (`setpoint ledger verify` tells) and start again", fault)}
@@ -57,6 +57,12 @@ func (a *app) openToRun(ctx context.Context, s site) (*opened, error) {
 		out.Store = readOnly{r}
 	}
 	return out, nil
+}
+
+// distrusted: the ledger may not be the one that this host has seen, which only a
+// named person can say.
+func distrusted(err error) bool {
+	return errors.Is(err, seenfile.ErrOlder) || errors.Is(err, seenfile.ErrUnreadable)
 }
 
 // Close closes what was opened.

@@ -76,6 +76,9 @@ type Receipt struct {
 	// AppliedAt is from when the effect counts as applied (202: + maxLateness);
 	// zero unless Effect is Applied or AppliedWithError.
 	AppliedAt time.Time `json:"appliedAt,omitzero"`
+	// Held: nothing was sent because something held at the last moment, a freeze
+	// or a clock. That says nothing of the action.
+	Held bool `json:"held,omitempty"`
 	// Detail is for people: status and a shortened, cleaned body.
 	Detail string `json:"detail"`
 }

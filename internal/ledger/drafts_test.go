@@ -164,6 +164,27 @@ func TestClaimedCounts(t *testing.T) {
 	}
 }
 
+// TestHeldIsNoFailure: what was held at the last moment suspends no action.
+func TestHeldIsNoFailure(t *testing.T) {
+	const c = "checkout"
+	ch := newChain(t)
+	for i := range 4 {
+		k := keyAt(c, 10*i)
+		r := receipt(c, k, execute.Failed, 10*i)
+		b, ok := r.Body.(ledger.Receipt)
+		if !ok {
+			t.Fatalf("a receipt's body is %T", r.Body)
+		}
+		b.Receipt.Held = true
+		r.Body = b
+		ch.add(at(10*i, claim(c, claimOf(k))), at(10*i, started(c, k)), at(10*i, r))
+	}
+	ch.noSkips()
+	if why := ch.state.Suspended(c, "scale", minute(99)); why != "" {
+		t.Errorf("suspended: %s", why)
+	}
+}
+
 // TestConflict: a key that is held with other bytes is no ordinary race.
 func TestConflict(t *testing.T) {
 	const c = "checkout"

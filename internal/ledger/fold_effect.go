@@ -19,6 +19,9 @@ func foldTicket(s *State, e Entry, b approve.Ticket) string {
 	if b.Asked.IsZero() {
 		b.Asked = e.Time
 	}
+	if ef, ok := s.Effects[b.Key]; ok && ef.Claim.Ticket == b.ID {
+		b.ClaimedAt = ef.ClaimedAt // A claim that named it beforehand.
+	}
 	s.Tickets[b.ID] = &b
 	sv := s.edit(e.Service)
 	sv.Tickets = append(slices.Clip(sv.Tickets), b.ID)

@@ -87,7 +87,7 @@ func (s *State) record(service, action string, change func(*Record)) {
 func (s *State) recordEffect(e *Effect) {
 	did := e.Effect.Judged()
 	nothing := e.Effect == execute.Failed || e.Effect == execute.NotNow || e.Effect == execute.NoOp
-	if e.Claim.Undo || !did && !nothing {
+	if e.Claim.Undo || e.Receipt.Held || !did && !nothing {
 		return
 	}
 	s.record(e.Service, e.Claim.Action.Name, func(r *Record) { r.Nothing.add(e.Claim.Key, nothing) })

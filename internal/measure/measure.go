@@ -36,8 +36,8 @@ const (
 	NotMeasured Reason = "not-measured"
 )
 
-// ClockSkew: the source's clock and ours are too far apart, so that "now" is not
-// the same moment there.
+// ClockSkew says that the source's clock and ours are too far apart: "now" is
+// another moment there.
 const ClockSkew Reason = "clock-skew"
 
 // SourceFault reports whether the reason is the source's fault and not the

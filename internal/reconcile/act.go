@@ -196,18 +196,26 @@ func (p *pass) sendOnce(ctx context.Context, permit gate.Permit) execute.Receipt
 	if !ok {
 		return unsent("no executor for " + permit.Action().Uses)
 	}
+	held := func(err error) execute.Receipt {
+		r := unsent(err.Error())
+		r.Held = true
+		return r
+	}
 	done, err := p.r.o.Freezes.Sending()
 	if err != nil {
-		return unsent(err.Error())
+		return held(err)
 	}
 	defer done()
 	// Asked again when the connection stands: a freeze that came meanwhile stops
 	// it before the first byte.
 	if err := p.ready(); err != nil {
-		return unsent(err.Error())
+		return held(err)
 	}
 	receipt, err := ex.Execute(ctx, permit, p.ready)
-	if err != nil {
+	switch {
+	case errors.Is(err, execute.ErrNoPermit):
+		return held(err)
+	case err != nil:
 		return unsent(err.Error())
 	}
 	return receipt

@@ -77,15 +77,7 @@ func (r *Reconciler) recordPages(ctx context.Context, f *fleet, wanted map[strin
 			return append(looseDrafts(s, loose, wanted), pageDrafts(s, wanted, f.set)...), nil
 		})
 	}
-	switch {
-	case err == nil && len(loose) > 0:
-		r.outbox.recorded()
-		r.keepLoose()
-	case err != nil && (r.o.Store != nil || r.o.LedgerFault != nil):
-		r.log.Error("pages could not be recorded; they are sent all the same", "error", err)
-		r.outbox.keep(wanted)
-		r.keepLoose()
-	}
+	r.settleLoose(err, loose, wanted)
 	var out []escalate.Page
 	r.book.view(func(s *ledger.State) {
 		for _, id := range sortedKeys(s.Pages) {
@@ -103,6 +95,20 @@ func (r *Reconciler) recordPages(ctx context.Context, f *fleet, wanted map[strin
 		}
 	})
 	return out
+}
+
+// settleLoose forgets the unrecorded pages when they were recorded, and keeps
+// the wanted ones when they could not be.
+func (r *Reconciler) settleLoose(err error, loose, wanted map[string]escalate.Page) {
+	switch {
+	case err == nil && len(loose) > 0:
+		r.outbox.recorded()
+		r.keepLoose()
+	case err != nil && (r.o.Store != nil || r.o.LedgerFault != nil):
+		r.log.Error("pages could not be recorded; they are sent all the same", "error", err)
+		r.outbox.keep(wanted)
+		r.keepLoose()
+	}
 }
 
 // keepLoose puts the unrecorded pages where a restart finds them.

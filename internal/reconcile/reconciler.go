@@ -173,6 +173,9 @@ func (r *Reconciler) Ready() string {
 	if fault := r.policyFault(); fault != "" {
 		return "policy: " + fault
 	}
+	if _, err := r.o.Freezes.Frozen(""); err != nil {
+		return "freezes: they cannot be read, which holds everything: " + err.Error()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.swept.IsZero() {

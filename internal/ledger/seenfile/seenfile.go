@@ -37,12 +37,31 @@ type Store struct {
 // another chain.
 var ErrOlder = errors.New("the ledger is older than what this host has seen of it, or another one")
 
+// ErrUnreadable says that nobody can tell how far this host has seen the chain.
+var ErrUnreadable = errors.New("how far this host has seen the ledger cannot be told")
+
+// openFile opens a regular file, and hangs on nothing else.
+func openFile(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags|syscall.O_NOFOLLOW|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file; move it away", path)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrUnreadable, err), f.Close())
+	}
+	return f, nil
+}
+
 // Open wraps a store with the file of that path, which is made when it is not
 // there. On ErrOlder the store is closed by the caller, as on any error.
 func Open(ctx context.Context, store ledger.Store, path string) (*Store, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
+	f, err := openFile(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
-		return nil, fmt.Errorf("seen file: %w", err)
+		return nil, err
 	}
 	s := &Store{Store: store, file: f}
 	if err := s.check(ctx, path); err != nil {
@@ -54,12 +73,12 @@ func Open(ctx context.Context, store ledger.Store, path string) (*Store, error) 
 // Seen reads how far this host has seen the chain; the zero Position without a
 // file.
 func Seen(path string) (ledger.Position, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
+	f, err := openFile(path, os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {
 		return ledger.Position{}, nil
 	}
 	if err != nil {
-		return ledger.Position{}, fmt.Errorf("seen file: %w", err)
+		return ledger.Position{}, err
 	}
 	at, _, err := read(f)
 	return at, errors.Join(err, f.Close())
@@ -68,9 +87,9 @@ func Seen(path string) (ledger.Position, error) {
 // Forget makes the file say that the chain was seen up to a position, whatever
 // it said: a named person goes on with another chain.
 func Forget(path string, at ledger.Position) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
+	f, err := openFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
-		return fmt.Errorf("seen file: %w", err)
+		return err
 	}
 	s := &Store{file: f}
 	if at.Seq > 0 {
@@ -82,7 +101,7 @@ func Forget(path string, at ledger.Position) error {
 func (s *Store) check(ctx context.Context, path string) error {
 	at, slot, err := read(s.file)
 	if err != nil {
-		return fmt.Errorf("seen file %s: %w", path, err)
+		return fmt.Errorf("%w: %s: %w", ErrUnreadable, path, err)
 	}
 	s.slot = slot
 	err = ledger.Anchor(ctx, s.Store, at)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/gate"
@@ -188,5 +190,32 @@ func TestTornWrite(t *testing.T) {
 		if at, err := seenfile.Seen(s.seen); i > 0 && err == nil && at.Seq != 2 {
 			t.Fatalf("%d bytes of the only slot passed for %v", i, at)
 		}
+	}
+}
+
+// TestUnreadable: what nobody can read is told as such, hangs nobody, and a
+// person can go on.
+func TestUnreadable(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		put    func(path string) error
+	}{
+		"garbage": {"no slot is whole", func(path string) error { return os.WriteFile(path, []byte(strings.Repeat("x", 1024)), 0o600) }},
+		"pipe":    {"a pipe would be waited for", func(path string) error { return syscall.Mkfifo(path, 0o600) }},
+		"folder":  {"a folder is none", func(path string) error { return os.Mkdir(path, 0o700) }},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			if err := tt.put(s.seen); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.open(); !errors.Is(err, seenfile.ErrUnreadable) {
+				t.Errorf("%s: open gave %v", tt.reason, err)
+			}
+			if _, err := seenfile.Seen(s.seen); !errors.Is(err, seenfile.ErrUnreadable) && name != "garbage" {
+				t.Errorf("%s: seen gave %v", tt.reason, err)
+			}
+		})
 	}
 }

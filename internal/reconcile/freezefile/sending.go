@@ -25,11 +25,20 @@ func (d *Dir) Sending() (done func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("freeze folder: somebody is freezing just now: %w", err), f.Close())
+	for end := time.Now().Add(freezingTakes); ; {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+		if err == nil {
+			return func() { _ = f.Close() }, nil // Closing unlocks; there is nothing to lose.
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) || !time.Now().Before(end) {
+			return nil, errors.Join(fmt.Errorf("somebody holds %s, as a freeze does for a moment: %w", f.Name(), err), f.Close())
+		}
+		time.Sleep(pollEvery)
 	}
-	return func() { _ = f.Close() }, nil // Closing unlocks; there is nothing to lose.
 }
+
+// freezingTakes is longer than a freeze holds the lock.
+const freezingTakes = 500 * time.Millisecond
 
 // Settled reports whether every send that had begun is over, and waits for that
 // at most so long. Call it after Write.
@@ -58,9 +67,16 @@ func (d *Dir) Settled(wait time.Duration) (bool, error) {
 const pollEvery = 20 * time.Millisecond
 
 func (d *Dir) openSending() (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(d.path, sendingFile), os.O_RDONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o644)
+	f, err := os.OpenFile(filepath.Join(d.path, sendingFile), os.O_RDONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("freeze folder: %w%s", err, asWhom(err))
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("freeze folder: %s is no regular file; remove it", f.Name())
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }

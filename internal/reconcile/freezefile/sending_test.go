@@ -2,6 +2,7 @@ package freezefile_test
 
 import (
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -43,5 +44,24 @@ func TestSettled(t *testing.T) {
 	files, err := person.List()
 	if err != nil || len(files) != 1 {
 		t.Errorf("the lock counts as a freeze: %v, %v", files, err)
+	}
+}
+
+// TestSendingIsNoPipe: a stranger's pipe in its place hangs neither the agent nor
+// the person who freezes.
+func TestSendingIsNoPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "setpoint.freeze")
+	dir := freezefile.New(path, clock)
+	if err := dir.Make(); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(path, ".sending"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dir.Sending(); err == nil {
+		t.Error("sent beside a pipe")
+	}
+	if _, err := dir.Settled(time.Minute); err == nil {
+		t.Error("settled by a pipe")
 	}
 }
