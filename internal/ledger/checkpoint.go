@@ -180,8 +180,12 @@ func Audit(ctx context.Context, p Past, c Checkpoint) error {
 		}
 		return nil
 	})
-	if !errors.Is(err, errFar) {
-		return errors.Join(err, fmt.Errorf("%w: it ends at entry %d, before its checkpoint at %d", ErrCorrupt, s.Head.Seq, c.At.Seq))
+	switch {
+	case errors.Is(err, errFar):
+	case err != nil:
+		return err // A disk that fails is no lie.
+	default:
+		return fmt.Errorf("%w: it ends at entry %d, before its checkpoint at %d", ErrCorrupt, s.Head.Seq, c.At.Seq)
 	}
 	raw, err := json.Marshal(folded{Fold: foldVersion, State: s})
 	if err != nil {

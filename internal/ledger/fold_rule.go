@@ -151,7 +151,8 @@ const clockAhead = "clock-ahead"
 
 // LoweredDrafts are the entries that lower the mark of each named service that
 // lies in the future, and the time of the chain if that does, and end the claims
-// and tickets of then. It is ErrLost where nothing does: then no clock ran ahead.
+// and tickets of then. It is ErrNothing where nothing does: then no clock ran
+// ahead.
 func LoweredDrafts(s *State, windows map[string]gate.WindowID, by, reason string, now time.Time) ([]Draft, error) {
 	var ds []Draft
 	add := func(service, to string) {

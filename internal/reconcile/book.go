@@ -66,13 +66,14 @@ func (b *book) audit(ctx context.Context, c ledger.Checkpoint) error {
 		return nil
 	}
 	err := ledger.Audit(ctx, b.store, c)
-	if ctx.Err() != nil {
-		return err // stopped, which says nothing of the ledger
+	broken := errors.Is(err, ledger.ErrCorrupt) || errors.Is(err, ledger.ErrUnknownKind)
+	if err != nil && !broken {
+		return err // not finished, which says nothing of the ledger: it is tried again
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.unaudited = false
-	if errors.Is(err, ledger.ErrCorrupt) || errors.Is(err, ledger.ErrUnknownKind) {
+	if broken {
 		b.corrupt = fmt.Errorf("verify the ledger: %w", err)
 	}
 	return err

@@ -37,7 +37,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	}
 	r.slots = l.slots
 	l.begun.Go(func() { l.tell(ctx) })
-	l.begun.Go(func() { r.guard("audit", func() { r.audit(ctx) }) })
+	l.begun.Go(func() { l.audit(ctx) })
 	l.begun.Go(func() { l.heed(ctx) })
 	for ctx.Err() == nil {
 		r.guard("sweep", l.sweep)
@@ -162,6 +162,21 @@ func (l *loop) tell(ctx context.Context) {
 			timer.Stop()
 		}
 		l.r.told(l.work, false)
+	}
+}
+
+// audit verifies the older part of the ledger; one that cannot be read just now is
+// tried again, because nothing is claimed before it was verified.
+func (l *loop) audit(ctx context.Context) {
+	for !l.r.book.audited() {
+		l.r.guard("audit", func() { l.r.audit(ctx) })
+		timer := time.NewTimer(l.r.o.Config.Sweep.Interval)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
 	}
 }
 

@@ -63,7 +63,7 @@ func (r *Reconciler) audit(ctx context.Context) {
 	}
 	began := r.o.Now()
 	if err := r.book.audit(ctx, r.checkpoint); err != nil {
-		r.log.Error("the ledger could not be verified; observing only", "error", err)
+		r.log.Error("the ledger could not be verified; nothing is claimed until it is", "error", err)
 		return
 	}
 	r.log.Info("ledger verified", "entries", r.checkpoint.At.Seq, "took", r.o.Now().Sub(began))
