@@ -170,22 +170,9 @@ func Audit(ctx context.Context, p Past, c Checkpoint) error {
 	if ours, err := ofThisVersion(stored, c); err != nil || !ours {
 		return err
 	}
-	s := NewState()
-	_, err = Walk(ctx, p, Position{}, func(e Entry) error {
-		if err := s.Apply(e); err != nil {
-			return err
-		}
-		if e.Seq == c.At.Seq {
-			return errFar
-		}
-		return nil
-	})
-	switch {
-	case errors.Is(err, errFar):
-	case err != nil:
-		return err // A disk that fails is no lie.
-	default:
-		return fmt.Errorf("%w: it ends at entry %d, before its checkpoint at %d", ErrCorrupt, s.Head.Seq, c.At.Seq)
+	s, err := foldTo(ctx, p, c.At.Seq)
+	if err != nil {
+		return err
 	}
 	raw, err := json.Marshal(folded{Fold: foldVersion, State: s})
 	if err != nil {
@@ -195,6 +182,28 @@ func Audit(ctx context.Context, p Past, c Checkpoint) error {
 		return fmt.Errorf("%w: the checkpoint at entry %d is not what the entries before it give", ErrCorrupt, c.At.Seq)
 	}
 	return nil
+}
+
+// foldTo folds the chain from its beginning up to an entry. A disk that fails on
+// the way is no lie of the chain.
+func foldTo(ctx context.Context, p Past, seq uint64) (*State, error) {
+	s := NewState()
+	_, err := Walk(ctx, p, Position{}, func(e Entry) error {
+		if err := s.Apply(e); err != nil {
+			return err
+		}
+		if e.Seq == seq {
+			return errFar
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errFar):
+		return s, nil
+	case err != nil:
+		return nil, err
+	}
+	return nil, fmt.Errorf("%w: it ends at entry %d, before its checkpoint at %d", ErrCorrupt, s.Head.Seq, seq)
 }
 
 // errFar ends a walk.
