@@ -2,6 +2,7 @@ package faultproxy_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -143,14 +144,17 @@ func ask(address string, patience time.Duration, pieces ...string) sight {
 	}
 	defer func() { _ = conn.Close() }()
 	_ = conn.SetReadDeadline(time.Now().Add(patience))
+	var sent error
 	for _, s := range pieces {
-		_, _ = io.WriteString(conn, s)
+		_, err := io.WriteString(conn, s)
+		sent = cmp.Or(sent, err)
 	}
 	if patience > time.Second {
 		_ = conn.(*net.TCPConn).CloseWrite()
 	}
 	got, err := io.ReadAll(conn)
-	return sight{string(got), ending(err)}
+	// A reset is told once: where the write was told, the read sees an end.
+	return sight{string(got), ending(cmp.Or(err, sent))}
 }
 
 // dial gives a connection that does not hang a test.
