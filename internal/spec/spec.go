@@ -8,6 +8,7 @@ package spec
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -40,6 +41,9 @@ func (s Set) Service(name string) (Service, bool) {
 type Note struct {
 	Pos  Position
 	Text string
+	// Lint is the code of a finding that most often is a mistake, e.g.
+	// other-service; "" for a plain remark.
+	Lint string
 }
 
 // Service is one service with the objectives that judge it and the one
@@ -79,6 +83,17 @@ type Objective struct {
 	// Window is the rolling period of the SLO, e.g. 30 d.
 	Window    time.Duration
 	Indicator Indicator
+	// Others are further vantage points: the same promise measured by another
+	// source, with the same queries or its own. They must agree with Indicator,
+	// otherwise the objective is Unknown(conflicting); they are never averaged.
+	Others []Indicator
+	// GroupBy are the labels, sorted, of an objective that is several series by
+	// design: it is judged for each group, and the worst one speaks for it.
+	// Empty: one series.
+	GroupBy []string
+	// Slice is the length of the time slices of a Timeslices objective, which no
+	// window of it may be shorter than; zero for Occurrences.
+	Slice time.Duration
 	// JudgeWindow is the window that must miss the target too before anything
 	// is done, and over which an action is judged (default 5 m).
 	JudgeWindow time.Duration
@@ -119,9 +134,29 @@ type Query struct {
 	// Counter: Expr is a plain selector that is wrapped as
 	// sum(increase(Expr[window])).
 	Counter bool
+	// Recorded: Expr is an instant selector of ratios that somebody records,
+	// whose metric name holds {{.window}}, e.g. slo:sli_error:ratio_rate{{.window}}.
+	Recorded bool
 	// Source names an entry of setpoint.yaml's sources; "" is the first.
 	Source string
 	Pos    Position
+}
+
+// Vantages are all vantage points of the objective, the first one first.
+func (o Objective) Vantages() []Indicator {
+	return append([]Indicator{o.Indicator}, o.Others...)
+}
+
+// Windows are all windows over which the objective is measured at each pass, in
+// rising order: those of its burn rates, the judge window and its own.
+func (o Objective) Windows() []time.Duration {
+	ws := []time.Duration{o.JudgeWindow, o.Window}
+	for _, b := range o.BurnRates {
+		ws = append(ws, b.Short, b.Long)
+	}
+	ws = slices.DeleteFunc(ws, func(w time.Duration) bool { return w <= 0 })
+	slices.Sort(ws)
+	return slices.Compact(ws)
 }
 
 // BurnRate is one pair of windows (SRE workbook, chapter 5): it burns when the
