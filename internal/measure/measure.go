@@ -2,11 +2,18 @@
 // explicit instants, and gives Measurements: good and total counts with the
 // time of the sample they rest on, or the reason why nothing is known.
 //
+// A service's queries are compiled once (Compile). A pass asks for those that
+// are due (Held): the judge window each time, longer windows at a cadence in
+// proportion to their length. A Batch turns queries into Requests, one for many
+// services whose PromQL differs only in the values of equality matchers, and
+// the answers back into Measurements.
+//
 // The package is pure; the Prometheus HTTP API is in measure/prom.
 package measure
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -30,6 +37,15 @@ const (
 	OutOfRange Reason = "out-of-range"
 	// SourceError: the source did not answer, or answered with an error.
 	SourceError Reason = "source-error"
+	// SourceRefused: the source is wrongly set up, which time does not heal: an
+	// unknown host, a refused certificate, 401, 403 or 404.
+	SourceRefused Reason = "source-refused"
+	// CounterResets: counters were reset so often in the judge window that their
+	// increase means little.
+	CounterResets Reason = "counter-resets"
+	// Unstable: a recorded ratio jumps from one side of the target to the other
+	// between samples, as when two rules write one series (prometheus #5529).
+	Unstable Reason = "unstable"
 	// QueryError: the source refused the query (bad_data, execution).
 	QueryError Reason = "query-error"
 	// NotMeasured: no query of that identity was asked.
@@ -42,13 +58,17 @@ const ClockSkew Reason = "clock-skew"
 
 // SourceFault reports whether the reason is the source's fault and not the
 // service's: such an Unknown pages once for the source.
-func (r Reason) SourceFault() bool { return r == SourceError || r == Partial || r == ClockSkew }
+func (r Reason) SourceFault() bool {
+	return r == SourceError || r == SourceRefused || r == Partial || r == ClockSkew
+}
 
-// ID identifies what is measured: one objective, over one window that ends at
-// one instant.
+// ID identifies what is measured: one objective from one vantage point, over
+// one window that ends at one instant.
 type ID struct {
 	Service, Objective string
-	Window             time.Duration
+	// Vantage is the index of the vantage point in spec.Objective.Vantages.
+	Vantage int
+	Window  time.Duration
 	// At is UTC with whole milliseconds, as Prometheus keeps time.
 	At time.Time
 	// TotalOnly: only the total (or the raw value) is asked, to learn whether
@@ -58,34 +78,13 @@ type ID struct {
 	TotalOnly bool
 }
 
-// Query is one measurement to take.
-type Query struct {
-	ID     ID
-	Source string
-	// Good, Bad, Total, Raw are PromQL with the window filled in; "" where the
-	// indicator has none.
-	Good, Bad, Total, Raw string
-	// SampleTime is max(timestamp(selector)) over the plain selectors of the
-	// total (or raw) query, asked at the same instant: an instant query stamps
-	// its own time on an aggregate, so the aggregate's time proves nothing.
-	SampleTime string
-	// FirstSample is the time of the oldest sample in a long window. It is set
-	// on coverage queries and asked only when the total has no value, so that a
-	// person can be told how long the window is still warming.
-	FirstSample string
-	RawSuccess  bool
-	// AbsentBadZero: an absent bad beside a present total is zero. It says
-	// nothing about an absent good, which is unknown.
-	AbsentBadZero bool
-	// Refused says why the query must not be asked; the answer is
-	// Unknown(query-error) with these words.
-	Refused string
-}
-
 // Measurement is what was measured for one Query.
 type Measurement struct {
 	ID     ID
 	Source string
+	// AsOf is the end of the window that was evaluated. It is before ID.At where
+	// a value is held that was asked for an earlier pass; zero means ID.At.
+	AsOf time.Time
 	// Reason is empty when the measurement is known.
 	Reason Reason
 	// Detail is the source's own words for the reason, shortened, for people.
@@ -98,14 +97,27 @@ type Measurement struct {
 	// ratio: it is known, with ErrorRatio 0 and Total 0, and compare makes it
 	// low-traffic.
 	ErrorRatio float64
+	// Low and High are the least and the greatest error ratio of a recorded
+	// series within the last minutes; both 0 where they were not asked.
+	Low, High float64
 	// SampleAt is the time of the newest sample under the total query; zero
 	// when unknown, or when only the total was asked.
 	SampleAt time.Time
-	// FirstAt is the answer to Query.FirstSample; zero when it was not asked or
-	// not answered.
+	// FirstAt is the time of the oldest sample in a window that is not covered
+	// by data; zero when it was not asked or not answered.
 	FirstAt time.Time
-	// Notes are the source's infos; they stop nothing.
-	Notes []string
+	// Groups are the groups of an objective that is several series by design,
+	// sorted by name; then the counts above are their sums, and say nothing of
+	// any of them.
+	Groups []NamedGroup
+}
+
+// NamedGroup is one group of a grouped objective.
+type NamedGroup struct {
+	// Name is the group's labels as PromQL has them, e.g. host="a".
+	Name string
+	// Measurement is of this group alone; its ID is the objective's.
+	Measurement
 }
 
 // Known reports whether the measurement may be compared with anything.
@@ -148,10 +160,13 @@ func merge(a, b Measurement) Measurement {
 	return b
 }
 
-// sameAs compares what is measured, not the notes beside it.
+// sameAs compares what is measured.
 func (m Measurement) sameAs(o Measurement) bool {
-	return m.Source == o.Source && m.HasEvents == o.HasEvents && m.Good == o.Good && m.Total == o.Total &&
+	same := m.Source == o.Source && m.HasEvents == o.HasEvents && m.Good == o.Good && m.Total == o.Total &&
 		m.ErrorRatio == o.ErrorRatio && m.SampleAt.Equal(o.SampleAt)
+	return same && slices.EqualFunc(m.Groups, o.Groups, func(a, b NamedGroup) bool {
+		return a.Name == b.Name && a.sameAs(b.Measurement)
+	})
 }
 
 // Get returns the measurement, or one that is Unknown(not-measured).

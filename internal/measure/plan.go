@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -12,24 +11,107 @@ import (
 // was never there.
 const HourBefore = time.Hour
 
-// Pass returns the queries that Assess needs for one service at one instant:
-// for each objective the judge window, both windows of each burn rate, the
-// SLO's own window, for each long window its coverage (the total of the judge
-// window at now - window + judgeWindow), and the total of the hour before the
-// judge window. No identity is asked twice, and the order is that of the
-// objectives, short windows first.
-func Pass(svc spec.Service, now time.Time) []Query {
+// Query is one measurement to take.
+type Query struct {
+	ID     ID
+	Source string
+	// Refused says why the query must not be asked; the answer is
+	// Unknown(query-error) with these words.
+	Refused string
+
+	o    *objective
+	slot int // -1: a window of its own, which is not held
+}
+
+// slot is one window of an objective, with what it tells.
+type slot struct {
+	// window is asked, and ends at now - before.
+	window, before time.Duration
+	totalOnly      bool
+	// covers is the long window of which this shows whether data covers it;
+	// zero for others.
+	covers time.Duration
+	// acting: the window decides the state, otherwise it is only shown.
+	acting bool
+}
+
+func (s slot) at(now time.Time) time.Time { return Instant(now).Add(-s.before) }
+
+func (o *objective) id(s slot, now time.Time) ID {
+	return ID{
+		Service: o.service, Objective: o.o.ID, Vantage: o.vantage,
+		Window: s.window, At: s.at(now), TotalOnly: s.totalOnly,
+	}
+}
+
+// slotsOf are the windows that Assess needs: the judge window, both windows of
+// each burn rate, the SLO's own window, for each long one its coverage (the
+// total of the judge window at now - window + judgeWindow), and the total of
+// the hour before the judge window.
+func slotsOf(o spec.Objective, in spec.Indicator) []slot {
+	var out []slot
+	long := []time.Duration{o.Window}
+	for _, b := range o.BurnRates {
+		long = append(long, b.Long)
+	}
+	for _, w := range o.Windows() {
+		paged := slices.ContainsFunc(o.BurnRates, func(b spec.BurnRate) bool { return b.Page && (b.Short == w || b.Long == w) })
+		out = append(out, slot{window: w, acting: paged || w == o.JudgeWindow})
+	}
+	slices.Sort(long)
+	for _, w := range slices.Compact(long) {
+		if w > 0 {
+			out = append(out, slot{window: o.JudgeWindow, before: max(w-o.JudgeWindow, 0), totalOnly: true, covers: w})
+		}
+	}
+	if in.Total != nil {
+		out = append(out, slot{window: HourBefore, before: o.JudgeWindow, totalOnly: true})
+	}
+	seen := map[slot]bool{}
+	return slices.DeleteFunc(out, func(s slot) bool {
+		key := slot{window: s.window, before: s.before, totalOnly: s.totalOnly}
+		dup := seen[key]
+		seen[key] = true
+		return dup
+	})
+}
+
+func (o *objective) query(slot int, now time.Time) Query {
+	return Query{ID: o.id(o.slots[slot], now), Source: o.source, Refused: o.refused, o: o, slot: slot}
+}
+
+// Pass returns every query that Assess needs for the service at one instant,
+// each freshly asked. No identity is asked twice, and the order is that of the
+// objectives and their vantage points.
+func (p *Plan) Pass(now time.Time) []Query {
+	if p == nil {
+		return nil
+	}
 	var qs []Query
-	for _, o := range svc.Objectives {
-		qs = append(qs, planFor(svc.Name, o).pass(Instant(now))...)
+	for _, o := range p.objectives {
+		for i := range o.slots {
+			qs = append(qs, o.query(i, now))
+		}
 	}
 	return qs
 }
 
-// At returns the query of one objective over one window ending at one
-// instant, e.g. to judge an action.
-func At(service string, o spec.Objective, window time.Duration, at time.Time) Query {
-	return planFor(service, o).query(window, Instant(at))
+// Pass compiles one service and returns all its queries at one instant.
+func Pass(svc spec.Service, now time.Time) []Query {
+	return Compile([]spec.Service{svc}, nil).Service(svc.Name).Pass(now)
+}
+
+// At returns the queries of one objective over one window ending at one
+// instant, one for each vantage point, e.g. to judge an action.
+func At(service string, o spec.Objective, window time.Duration, at time.Time) []Query {
+	svc := spec.Service{Name: service, Objectives: []spec.Objective{o}}
+	plan := Compile([]spec.Service{svc}, nil).Service(service)
+	out := make([]Query, 0, len(plan.objectives))
+	for _, o := range plan.objectives {
+		id := ID{Service: service, Objective: o.o.ID, Vantage: o.vantage, Window: window, At: Instant(at)}
+		out = append(out, Query{ID: id, Source: o.source, Refused: o.refused, o: o, slot: -1})
+	}
+	return out
 }
 
 // CoverageAt is the instant at which the judge window shows whether a window
@@ -39,7 +121,7 @@ func CoverageAt(now time.Time, window, judge time.Duration) time.Time {
 }
 
 // CoverageID identifies the query that shows whether a window that ends at now
-// is covered by data.
+// is covered by data, from the first vantage point.
 func CoverageID(service string, o spec.Objective, window time.Duration, now time.Time) ID {
 	return ID{
 		Service: service, Objective: o.ID, Window: o.JudgeWindow,
@@ -48,7 +130,7 @@ func CoverageID(service string, o spec.Objective, window time.Duration, now time
 }
 
 // HourBeforeID identifies the total of the hour before the judge window that
-// ends at now.
+// ends at now, from the first vantage point.
 func HourBeforeID(service string, o spec.Objective, now time.Time) ID {
 	return ID{
 		Service: service, Objective: o.ID, Window: HourBefore,
@@ -56,118 +138,8 @@ func HourBeforeID(service string, o spec.Objective, now time.Time) ID {
 	}
 }
 
-// plan is what the queries of one objective have in common: its PromQL is
-// parsed once, however many windows are asked.
-type plan struct {
-	service   string
-	o         spec.Objective
-	source    string
-	selectors []string
-	newest    string
-	refused   string
-}
-
-func planFor(service string, o spec.Objective) plan {
-	p := plan{service: service, o: o}
-	base := o.Indicator.Total
-	if base == nil {
-		base = o.Indicator.Raw
-	}
-	if base == nil {
-		p.refused = "the indicator has neither a total nor a raw query"
-		return p
-	}
-	p.source = base.Source
-	for _, q := range o.Indicator.Queries() {
-		if q.Source != base.Source {
-			p.refused = "the queries of one indicator name different sources"
-			return p
-		}
-	}
-	selectors, err := base.Selectors()
-	switch {
-	case err != nil:
-		p.refused = "the total query cannot be parsed: " + err.Error()
-	case len(selectors) == 0:
-		p.refused = "the total query has no selector, so nothing can tell the age of its samples"
-	default:
-		p.selectors = selectors
-		p.newest = newestSample(selectors)
-	}
-	return p
-}
-
-func (p plan) pass(now time.Time) []Query {
-	windows := []time.Duration{p.o.JudgeWindow, p.o.Window}
-	var long []time.Duration
-	for _, b := range p.o.BurnRates {
-		windows = append(windows, b.Short, b.Long)
-		long = append(long, b.Long)
-	}
-	var qs []Query
-	for _, w := range distinct(windows) {
-		qs = append(qs, p.query(w, now))
-	}
-	for _, w := range distinct(long) {
-		qs = append(qs, p.coverage(w, now))
-	}
-	if p.o.Indicator.Total != nil {
-		qs = append(qs, p.total(HourBeforeID(p.service, p.o, now)))
-	}
-	return dedupe(qs)
-}
-
-func (p plan) query(window time.Duration, at time.Time) Query {
-	in := p.o.Indicator
-	return Query{
-		ID:            ID{Service: p.service, Objective: p.o.ID, Window: window, At: at},
-		Source:        p.source,
-		Good:          fill(in.Good, window),
-		Bad:           fill(in.Bad, window),
-		Total:         fill(in.Total, window),
-		Raw:           fill(in.Raw, window),
-		SampleTime:    p.newest,
-		RawSuccess:    in.RawSuccess,
-		AbsentBadZero: in.AbsentBadZero,
-		Refused:       p.refused,
-	}
-}
-
-func (p plan) coverage(window time.Duration, now time.Time) Query {
-	q := p.total(CoverageID(p.service, p.o, window, now))
-	if p.refused == "" {
-		q.FirstSample = oldestSample(p.selectors, window, now)
-	}
-	return q
-}
-
-func (p plan) total(id ID) Query {
-	in := p.o.Indicator
-	return Query{
-		ID: id, Source: p.source, Total: fill(in.Total, id.Window), Raw: fill(in.Raw, id.Window),
-		RawSuccess: in.RawSuccess, Refused: p.refused,
-	}
-}
-
-func fill(q *spec.Query, window time.Duration) string {
-	if q == nil {
-		return ""
-	}
-	return q.At(window)
-}
-
-// distinct returns the positive windows in rising order, each once.
-func distinct(windows []time.Duration) []time.Duration {
-	ws := slices.DeleteFunc(slices.Clone(windows), func(w time.Duration) bool { return w <= 0 })
-	slices.SortFunc(ws, cmp.Compare)
-	return slices.Compact(ws)
-}
-
-func dedupe(qs []Query) []Query {
-	seen := make(map[ID]bool, len(qs))
-	return slices.DeleteFunc(qs, func(q Query) bool {
-		dup := seen[q.ID]
-		seen[q.ID] = true
-		return dup
-	})
+// From is the identity seen from another vantage point.
+func (id ID) From(vantage int) ID {
+	id.Vantage = vantage
+	return id
 }

@@ -3,7 +3,6 @@ package measure
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -11,29 +10,34 @@ import (
 )
 
 // newestSample is PromQL for the time of the newest sample under any of the
-// selectors.
-func newestSample(selectors []string) string {
-	return combine("max", selectors, func(sel string) string {
-		return "max(timestamp(" + sel + "))"
+// selectors, for each group where there are groups.
+func newestSample(selectors, by []string) string {
+	return combine("max", selectors, by, func(sel string) string {
+		return aggregate("max", by) + "(timestamp(" + sel + "))"
 	})
 }
 
-// oldestSample is PromQL for the time of the oldest sample within the window
-// that ends at now, to a sixtieth of it. The instant is pinned, because it is
-// asked together with a query at another one.
-func oldestSample(selectors []string, window time.Duration, now time.Time) string {
+// oldestSample is PromQL for the time of the oldest sample within a window, to
+// a sixtieth of it.
+func oldestSample(selectors []string, window time.Duration) string {
 	step := max(window/60, time.Second).Truncate(time.Millisecond)
-	at := strconv.FormatFloat(float64(now.UnixMilli())/1000, 'f', 3, 64)
-	return combine("min", selectors, func(sel string) string {
-		return fmt.Sprintf("min(min_over_time(timestamp(%s)[%s:%s] @ %s))",
-			sel, spec.FormatDuration(window), spec.FormatDuration(step), at)
+	return combine("min", selectors, nil, func(sel string) string {
+		return fmt.Sprintf("min(min_over_time(timestamp(%s)[%s:%s]))",
+			sel, spec.FormatDuration(window), spec.FormatDuration(step))
 	})
+}
+
+func aggregate(op string, by []string) string {
+	if len(by) == 0 {
+		return op
+	}
+	return op + " by (" + strings.Join(by, ", ") + ") "
 }
 
 // combine aggregates one value per selector. "or" drops every element of its
-// right side whose labels stand on its left side, and an aggregate has none, so
-// without a label of its own each but the first would be lost.
-func combine(agg string, selectors []string, each func(string) string) string {
+// right side whose labels stand on its left side, and an aggregate has none of
+// its own, so without a label for each all but the first would be lost.
+func combine(op string, selectors, by []string, each func(string) string) string {
 	var distinct []string
 	for _, s := range selectors {
 		if !slices.Contains(distinct, s) {
@@ -47,5 +51,5 @@ func combine(agg string, selectors []string, each func(string) string) string {
 	for i, s := range distinct {
 		parts[i] = fmt.Sprintf(`label_replace(%s, "selector", "%d", "", "")`, each(s), i)
 	}
-	return agg + "(" + strings.Join(parts, " or ") + ")"
+	return aggregate(op, by) + "(" + strings.Join(parts, " or ") + ")"
 }

@@ -1,0 +1,183 @@
+package measure
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Request is one expression to send, which answers one or many asks.
+type Request struct {
+	// Expr is PromQL, At its instant.
+	Expr string
+	At   time.Time
+	// Window is the longest range in it, for order and limits.
+	Window time.Duration
+	// Shape names what its members have in common, for whoever remembers how
+	// large a group a source can bear.
+	Shape string
+	// Members is how many objectives' expressions it answers.
+	Members int
+
+	grouped Grouped
+	asks    []int
+}
+
+// Batch turns queries into requests and their answers into measurements. It is
+// not safe for concurrent use.
+type Batch struct {
+	queries []Query
+	out     []Measurement
+	open    []int // the queries without a measurement
+	index   map[ask]int
+	asks    []ask
+	// readings hold the answer of the ask at the same index.
+	readings []Reading
+	answered []bool
+	pending  []int // asks that were not handed out yet
+}
+
+// ask is one expression over one window at one instant.
+type ask struct {
+	expr   *Expr
+	window time.Duration
+	at     int64
+}
+
+// NewBatch starts a batch.
+func NewBatch(qs []Query) *Batch {
+	b := &Batch{
+		queries: qs, out: make([]Measurement, len(qs)), open: make([]int, len(qs)),
+		index: make(map[ask]int, 2*len(qs)),
+	}
+	for i := range qs {
+		b.open[i] = i
+	}
+	return b
+}
+
+// Requests returns what must be sent next, short windows first, in groups of at
+// most chunk(shape, window) members; none when every query has its measurement.
+// Each must be answered by Put before the next call.
+func (b *Batch) Requests(chunk func(shape string, window time.Duration) int) []Request {
+	b.open = slices.DeleteFunc(b.open, func(i int) bool {
+		m, whole := answer(b.queries[i], b.reading)
+		if whole {
+			b.out[i] = m
+		}
+		return whole
+	})
+	rs := b.group(b.pending, chunk)
+	b.pending = nil
+	return rs
+}
+
+// reading gives the answer of an ask, or notes that it is wanted.
+func (b *Batch) reading(e *Expr, window time.Duration, at time.Time) (Reading, bool) {
+	key := ask{e, window, at.UnixMilli()}
+	i, known := b.index[key]
+	if !known {
+		i = len(b.asks)
+		b.index[key] = i
+		b.asks = append(b.asks, key)
+		b.readings = append(b.readings, Reading{})
+		b.answered = append(b.answered, false)
+		b.pending = append(b.pending, i)
+	}
+	return b.readings[i], b.answered[i]
+}
+
+// Measurements answers the queries one for one and in order.
+func (b *Batch) Measurements() []Measurement { return b.out }
+
+type groupKey struct {
+	shape  *Shape
+	window time.Duration
+	at     int64
+}
+
+func (b *Batch) group(asks []int, chunk func(string, time.Duration) int) []Request {
+	groups := map[groupKey][]int{}
+	var rs []Request
+	for _, i := range asks {
+		a := b.asks[i]
+		if a.expr.shape == nil {
+			rs = append(rs, b.single(i))
+			continue
+		}
+		key := groupKey{a.expr.shape, a.window, a.at}
+		groups[key] = append(groups[key], i)
+	}
+	for key, members := range groups {
+		slices.SortFunc(members, func(x, y int) int {
+			return slices.Compare(b.asks[x].expr.values, b.asks[y].expr.values)
+		})
+		size := max(1, chunk(key.shape.Key(), key.window))
+		for part := range slices.Chunk(members, size) {
+			rs = append(rs, b.together(part)...)
+		}
+	}
+	slices.SortFunc(rs, func(x, y Request) int {
+		return cmp.Or(cmp.Compare(x.Window, y.Window), x.At.Compare(y.At)*-1, strings.Compare(x.Expr, y.Expr))
+	})
+	return rs
+}
+
+func (b *Batch) single(i int) Request {
+	a := b.asks[i]
+	r := Request{
+		Expr: a.expr.At(a.window), At: time.UnixMilli(a.at).UTC(), Window: a.window, Members: 1, asks: []int{i},
+	}
+	if a.expr.shape != nil {
+		r.Shape = a.expr.shape.Key()
+	}
+	return r
+}
+
+// together makes one request of several asks of one shape; what cannot be
+// rendered together is asked one by one.
+func (b *Batch) together(asks []int) []Request {
+	if len(asks) > 1 {
+		values := make([][]string, len(asks))
+		for i, a := range asks {
+			values[i] = b.asks[a].expr.values
+		}
+		r := b.single(asks[0])
+		if g, err := Group(r.Expr, values); err == nil {
+			r.Expr, r.grouped, r.Members, r.asks = g.Expr, g, len(asks), asks
+			return []Request{r}
+		}
+	}
+	out := make([]Request, len(asks))
+	for i, a := range asks {
+		out[i] = b.single(a)
+	}
+	return out
+}
+
+// Halve splits a request that failed as a whole, so that one member cannot take
+// the others along; none when it has one member.
+func (b *Batch) Halve(r Request) []Request {
+	if len(r.asks) < 2 {
+		return nil
+	}
+	half := len(r.asks) / 2
+	return append(b.together(r.asks[:half]), b.together(r.asks[half:])...)
+}
+
+// Put records the answer of a request. A reading with a reason holds for all
+// its members.
+func (b *Batch) Put(r Request, answer Reading) {
+	parts := [][]Sample{answer.Series}
+	if len(r.asks) > 1 && answer.Reason == "" {
+		parts = r.grouped.Split(answer.Series)
+	}
+	for i, a := range r.asks {
+		b.answered[a] = true
+		b.readings[a] = Reading{Reason: answer.Reason, Detail: answer.Detail}
+		if answer.Reason == "" {
+			b.readings[a].Series = parts[i]
+		}
+	}
+}

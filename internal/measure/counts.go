@@ -1,0 +1,97 @@
+package measure
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/spec"
+)
+
+// The recording rules that `setpoint slo rules` writes: counts of good or bad
+// and of total events in steps of CountStep. They are counts and never ratios,
+// because the mean of ratios is not the ratio of a window with uneven traffic.
+const (
+	CountTotal = "setpoint:slo_total:increase5m"
+	CountGood  = "setpoint:slo_good:increase5m"
+	CountBad   = "setpoint:slo_bad:increase5m"
+	// CountLabel identifies an objective, with a digest of its queries: rules of
+	// queries that were changed since are not used.
+	CountLabel = "setpoint_slo"
+	// CountStep is the range and the interval of the rules.
+	CountStep = 5 * time.Minute
+)
+
+// countedFrom is the window from which recorded counts are used: below, raw
+// samples cost little and are newer.
+const countedFrom = 24 * time.Hour
+
+// countedShare is how much of a window the recorded counts must cover.
+const countedShare = 0.98
+
+// counted are the expressions over recorded counts.
+type counted struct {
+	part, total *Expr
+	// parts and totals are how many counts were recorded; parts is nil where an
+	// absent part is zero.
+	parts, totals *Expr
+}
+
+// CountID identifies the recorded counts of an indicator of an objective.
+func CountID(service, objective string, in spec.Indicator) string {
+	h := sha256.New()
+	for _, q := range in.Queries() {
+		h.Write([]byte(q.At(CountStep) + "\n"))
+	}
+	return service + "/" + objective + "@" + hex.EncodeToString(h.Sum(nil))[:8]
+}
+
+// Countable reports whether the counts of an indicator can be recorded: it has
+// a total, it is one series, and its absent part, if it may be absent, is zero.
+func Countable(o spec.Objective, in spec.Indicator) bool {
+	return in.Total != nil && len(o.GroupBy) == 0 && (in.Good != nil || in.AbsentBadZero)
+}
+
+func (p *Plans) counts(o *objective) *counted {
+	if !Countable(o.o, o.in) {
+		return nil
+	}
+	matcher := "{" + CountLabel + "=" + strconv.Quote(CountID(o.service, o.o.ID, o.in)) + "}"
+	over := func(function, name string) *Expr {
+		return p.expr(func(w time.Duration) string {
+			return function + "(" + name + matcher + "[" + spec.FormatDuration(w) + "])"
+		})
+	}
+	c := &counted{total: over("sum_over_time", CountTotal), totals: over("count_over_time", CountTotal)}
+	if o.in.Bad != nil {
+		c.part = over("sum_over_time", CountBad)
+		return c
+	}
+	c.part, c.parts = over("sum_over_time", CountGood), over("count_over_time", CountGood)
+	return c
+}
+
+// fromCounts answers from recorded counts, where they cover the window.
+func (a *answerer) fromCounts(m Measurement) (Measurement, bool) {
+	c, window := a.q.o.counted, a.q.ID.Window
+	if c == nil || window < countedFrom {
+		return m, false
+	}
+	totals := a.ask(c.totals).one()
+	if a.missing || !totals.known() || totals.number < countedShare*float64(window/CountStep) {
+		return m, false
+	}
+	total, part, newest := a.ask(c.total), a.ask(c.part), a.newest()
+	parts := totals
+	if c.parts != nil {
+		parts = a.ask(c.parts).one()
+	}
+	if a.missing || parts != totals {
+		return m, false
+	}
+	a.scaled = true // the rules record counts, never rates
+	m = a.counts(m, newest.one(), total.one(), part.one())
+	a.scaled = false
+	return m, m.Known()
+}

@@ -1,0 +1,206 @@
+package measure
+
+import (
+	"sync"
+	"time"
+)
+
+// Held are the values of one service that were measured last. A window is asked
+// again at a cadence in proportion to its length, so that the cost of a pass
+// does not grow with the windows (a 30-day window every 12 hours, an hour every
+// minute). Nothing is lost with it: after a restart everything is asked anew.
+// It is safe for concurrent use.
+type Held struct {
+	mu     sync.Mutex
+	plan   *Plan
+	values [][]Measurement
+	born   time.Time
+}
+
+// The shares of a window's length that make its cadence.
+const (
+	// refresh is the cadence of a window: it is at most a sixtieth of its length
+	// old.
+	refresh = 60
+	// hasten divides the cadence of the long windows of an objective that misses
+	// its target on the judge window: its burn should not be judged by old values.
+	hasten = 6
+	// settled divides the length of a window that was found covered by data into
+	// the time until that is looked at again, maxSettled at most.
+	settled    = 6
+	maxSettled = 6 * time.Hour
+	// shown spreads the first reading of windows that decide nothing after a
+	// start: they are the dear ones.
+	shown = 5 * time.Minute
+)
+
+// Cadence is how often a window of that length is measured again.
+func Cadence(window, sweep time.Duration) time.Duration { return max(sweep, window/refresh) }
+
+// Hold returns an empty Held for the plan; before, which may be nil, gives its
+// values when it is of the same documents.
+func Hold(plan *Plan, before *Held) *Held {
+	h := &Held{plan: plan, values: make([][]Measurement, len(plan.objectives))}
+	for i, o := range plan.objectives {
+		h.values[i] = make([]Measurement, len(o.slots))
+	}
+	if before == nil {
+		return h
+	}
+	before.mu.Lock()
+	defer before.mu.Unlock()
+	if before.plan == plan {
+		return before
+	}
+	if plan.digest != "" && before.plan.digest == plan.digest && len(before.values) == len(h.values) {
+		h.values, h.born = before.values, before.born
+	}
+	return h
+}
+
+// Due returns the queries to ask at now: the judge window always, every other
+// that was never asked or whose cadence is over.
+func (h *Held) Due(now time.Time, sweep time.Duration) []Query {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.born.IsZero() || h.born.After(now) {
+		h.born = now
+	}
+	var qs []Query
+	for i, o := range h.plan.objectives {
+		for j, s := range o.slots {
+			if h.due(o, s, h.values[i][j], now, sweep) {
+				qs = append(qs, o.query(j, now))
+			}
+		}
+	}
+	return qs
+}
+
+func (h *Held) due(o *objective, s slot, held Measurement, now time.Time, sweep time.Duration) bool {
+	hourBefore := s.totalOnly && s.covers == 0
+	switch {
+	case s.window == o.o.JudgeWindow && s.before == 0 && !s.totalOnly:
+		return true
+	case hourBefore && len(o.o.GroupBy) == 0:
+		return false // asked only where traffic is low
+	case held.ID.Window == 0:
+		decides := s.acting || s.totalOnly && s.covers < o.o.Window
+		return decides || now.Sub(h.born) >= time.Duration(o.phase%uint64(shown))
+	}
+	return passed(held.AsOf.Add(s.before), now, s.cadence(held, sweep), o.phase)
+}
+
+// cadence is how long the slot's value is held.
+func (s slot) cadence(held Measurement, sweep time.Duration) time.Duration {
+	switch {
+	case s.covers > 0 && held.Known():
+		return max(sweep, min(s.covers/settled, maxSettled))
+	case s.covers > 0:
+		return Cadence(s.covers, sweep)
+	case !held.Known():
+		return max(sweep, s.window/refresh/hasten)
+	}
+	return Cadence(s.window, sweep)
+}
+
+// passed reports whether a boundary of the cadence lies between then and now.
+// The boundaries are those of the clock, moved by the phase: whoever shares a
+// phase is due at once, after a restart too.
+func passed(then, now time.Time, cadence time.Duration, phase uint64) bool {
+	if then.After(now) || now.Sub(then) >= cadence {
+		return true
+	}
+	shift := int64(phase % uint64(cadence))
+	return (now.UnixNano()-shift)/int64(cadence) != (then.UnixNano()-shift)/int64(cadence)
+}
+
+// Keep remembers answers; ms[i] answers qs[i].
+func (h *Held) Keep(qs []Query, ms []Measurement) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, q := range qs {
+		if q.o == nil || q.slot < 0 {
+			continue
+		}
+		for j, o := range h.plan.objectives {
+			if o == q.o {
+				m := ms[i]
+				m.ID, m.AsOf = q.ID, q.ID.At
+				h.values[j][q.slot] = m
+			}
+		}
+	}
+}
+
+// Follow returns what must be asked besides, seen what was kept for now: the
+// hour before where traffic is low, and the long windows of an objective that
+// misses its target.
+func (h *Held) Follow(now time.Time, sweep time.Duration) []Query {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var qs []Query
+	for i, o := range h.plan.objectives {
+		low, misses := o.looks(h.values[i])
+		for j, s := range o.slots {
+			held := h.values[i][j]
+			if held.ID.At.Equal(s.at(now)) {
+				continue // just asked
+			}
+			hourBefore := s.totalOnly && s.covers == 0
+			decides := s.acting || s.covers > 0 && s.covers < o.o.Window
+			old := held.ID.Window == 0 || now.Sub(held.AsOf.Add(s.before)) >= max(sweep, max(s.window, s.covers)/refresh/hasten)
+			if low && hourBefore || misses && decides && old {
+				qs = append(qs, o.query(j, now))
+			}
+		}
+	}
+	return qs
+}
+
+// looks says of the judge window just measured whether it holds few events, and
+// whether it misses the target.
+func (o *objective) looks(values []Measurement) (low, misses bool) {
+	for j, s := range o.slots {
+		if s.window != o.o.JudgeWindow || s.before != 0 || s.totalOnly {
+			continue
+		}
+		m := values[j]
+		for _, x := range append([]Measurement{m}, ungroup(m.Groups)...) {
+			if !x.Known() {
+				continue
+			}
+			low = low || x.HasEvents && (x.Total == 0 || x.Total < o.o.MinEvents)
+			misses = misses || x.ErrorRatio > 1-o.o.Target
+		}
+	}
+	return low, misses
+}
+
+func ungroup(gs []NamedGroup) []Measurement {
+	out := make([]Measurement, len(gs))
+	for i, g := range gs {
+		out[i] = g.Measurement
+	}
+	return out
+}
+
+// Measured returns everything that is held, as of now. A value that is older
+// than its cadence is left out: it was due, and is not known.
+func (h *Held) Measured(now time.Time, sweep time.Duration) []Measurement {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []Measurement
+	for i, o := range h.plan.objectives {
+		for j, s := range o.slots {
+			m := h.values[i][j]
+			age := now.Sub(m.AsOf.Add(s.before))
+			if m.ID.Window == 0 || age < 0 || age > s.cadence(m, sweep) {
+				continue
+			}
+			m.ID = o.id(s, now)
+			out = append(out, m)
+		}
+	}
+	return out
+}

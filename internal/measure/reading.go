@@ -1,0 +1,117 @@
+package measure
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/common/model"
+)
+
+// Reading is the answer to one expression at one instant: its series, or the
+// reason why there is none.
+type Reading struct {
+	Series []Sample
+	// Reason is empty when the source answered; no series is an answer.
+	Reason Reason
+	// Detail is the source's own words.
+	Detail string
+}
+
+// value is the one number of a reading, or the reason why there is none.
+type value struct {
+	number float64
+	reason Reason
+	detail string
+}
+
+func (v value) known() bool { return v.reason == "" }
+
+func unknownValue(reason Reason, format string, args ...any) value {
+	return value{reason: reason, detail: fmt.Sprintf(format, args...)}
+}
+
+// one demands exactly one finite number.
+func (r Reading) one() value {
+	switch {
+	case r.Reason != "":
+		return value{reason: r.Reason, detail: r.Detail}
+	case len(r.Series) == 0:
+		return unknownValue(NoData, "returned nothing")
+	case len(r.Series) > 1:
+		return unknownValue(SeveralSeries, "returned %d series, want 1: aggregate with sum()", len(r.Series))
+	}
+	return number(r.Series[0])
+}
+
+// maxGroups bounds how many groups one objective may have: more is most often
+// a label such as a path or a user, which nobody meant to promise anything to.
+const maxGroups = 1000
+
+// grouped gives a number for each group.
+func (r Reading) grouped(by []string) (map[string]value, value) {
+	switch {
+	case r.Reason != "":
+		return nil, value{reason: r.Reason, detail: r.Detail}
+	case len(r.Series) == 0:
+		return nil, unknownValue(NoData, "returned nothing")
+	case len(r.Series) > maxGroups:
+		return nil, unknownValue(SeveralSeries, "returned %d groups, want %d at most", len(r.Series), maxGroups)
+	}
+	out := make(map[string]value, len(r.Series))
+	for _, s := range r.Series {
+		name := groupName(s.Metric, by)
+		if _, twice := out[name]; twice {
+			return nil, unknownValue(SeveralSeries, "returned two series for the group %s", name)
+		}
+		out[name] = number(s)
+	}
+	return out, value{}
+}
+
+// groupName writes the labels of a group as PromQL has them.
+func groupName(m model.Metric, by []string) string {
+	var out []byte
+	for i, label := range by {
+		if i > 0 {
+			out = append(out, ", "...)
+		}
+		out = append(out, label...)
+		out = append(out, '=')
+		out = strconv.AppendQuote(out, string(m[model.LabelName(label)]))
+	}
+	return string(out)
+}
+
+// number refuses what no count and no ratio can be. Subnormal numbers are no
+// counts either: dividing by one overflows.
+func number(s Sample) value {
+	const smallestNormal = 0x1p-1022
+	v := s.Value
+	switch {
+	case s.Histogram:
+		return unknownValue(NotAVector, "returned a native histogram, want one number")
+	case math.IsNaN(v) || math.IsInf(v, 0) || (v != 0 && math.Abs(v) < smallestNormal):
+		return unknownValue(NotFinite, "returned %g", v)
+	}
+	return value{number: v}
+}
+
+// latestTime is the last second of the year 9999; nothing later is a time.
+const latestTime = 253402300799
+
+// instant reads a value as the time of a sample.
+func (v value) instant() (time.Time, value) {
+	switch {
+	case v.reason == NoData:
+		return time.Time{}, unknownValue(NoData, "no sample of the series is fresh enough to be seen")
+	case !v.known():
+		return time.Time{}, v
+	case v.number <= 0 || v.number > latestTime:
+		return time.Time{}, unknownValue(NotFinite, "%s is no time", formatNumber(v.number))
+	}
+	return time.UnixMilli(int64(math.Round(v.number * 1000))).UTC(), value{}
+}
+
+func formatNumber(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
