@@ -5,18 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
-	"strconv"
-	"time"
 
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/util/annotations"
+	"github.com/prometheus/prometheus/util/httputil"
+	"github.com/prometheus/prometheus/util/stats"
 )
-
-// maxPoints is the number of steps that a server refuses to exceed.
-const maxPoints = 11000
 
 // The kinds of errors, as clients know them.
 const (
@@ -29,6 +24,9 @@ const (
 
 // statusClosed is what a server writes to a client that has gone.
 const statusClosed = 499
+
+// errTruncated warns of an answer that a limit cut short.
+var errTruncated = errors.New("results truncated due to limit")
 
 // fault is an error with the kind that a client branches on.
 type fault struct {
@@ -54,51 +52,108 @@ func invalid(parameter string, err error) *fault {
 	return &fault{badData, fmt.Errorf("invalid parameter %q: %w", parameter, err)}
 }
 
-// response is the envelope of every answer.
-type response struct {
-	Status    string   `json:"status"`
-	Data      any      `json:"data,omitempty"`
-	ErrorType string   `json:"errorType,omitempty"`
-	Error     string   `json:"error,omitempty"`
-	Warnings  []string `json:"warnings,omitempty"`
-	Infos     []string `json:"infos,omitempty"`
+// Handler answers the parts of /api/v1 that a client of a server needs: query,
+// query_range, labels, label values, series, and status/flags, runtimeinfo and
+// buildinfo; and /-/ready. Answers are compressed for those who ask for it.
+func (e *Engine) Handler() http.Handler {
+	api := http.NewServeMux()
+	for name, h := range map[string]http.HandlerFunc{
+		"query": e.serve(e.instant), "query_range": e.serve(e.ranged),
+		"labels": e.look(e.labelNames), "series": e.look(e.series),
+	} {
+		h = e.counts.asked(name, h)
+		api.HandleFunc("GET /api/v1/"+name, h)
+		api.HandleFunc("POST /api/v1/"+name, h)
+	}
+	for name, h := range map[string]http.HandlerFunc{
+		"label/{name}/values": e.look(e.labelValues), "status/flags": e.look(e.flags),
+		"status/runtimeinfo": e.look(e.runtimeInfo), "status/buildinfo": e.look(e.buildInfo),
+	} {
+		api.HandleFunc("GET /api/v1/"+name, e.counts.asked(name, h))
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/api/v1/", httputil.CompressionHandler{Handler: api})
+	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "Prometheus Server is Ready.")
+	})
+	return mux
 }
 
 // asker makes a query of a request.
-type asker func(ctx context.Context, r *http.Request) (promql.Query, *fault)
+type asker func(ctx context.Context, r *http.Request, opts promql.QueryOpts) (promql.Query, *fault)
 
-// serve asks, runs and encodes. The result is encoded before the query is
-// closed, since closing takes its memory back.
+// serve asks, runs, counts and encodes. The result is encoded before the query
+// is closed, since closing takes its memory back.
 func (e *Engine) serve(ask asker) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {
-			refuse(w, &fault{badData, fmt.Errorf("error parsing form values: %w", err)}, nil, "")
+			refuse(w, badForm(err), nil, "")
 			return
 		}
 		text := r.FormValue("query")
-		ctx, cancel, f := limit(r)
+		o, f := readOptions(r)
 		if f != nil {
 			refuse(w, f, nil, text)
 			return
 		}
+		ctx, cancel := o.bound(r.Context())
 		defer cancel()
-		q, f := ask(ctx, r)
+		q, f := ask(ctx, r, o.query())
 		if f != nil {
 			refuse(w, f, nil, text)
 			return
 		}
 		defer q.Close()
 		res := q.Exec(ctx)
+		e.counts.ran(q.Stats(), res)
 		if res.Err != nil {
 			refuse(w, ran(res.Err), res.Warnings, text)
 			return
 		}
-		warnings, infos := res.Warnings.AsStrings(text, 10, 10)
-		write(w, http.StatusOK, response{
-			Status: "success", Warnings: warnings, Infos: infos,
-			Data: data{ResultType: res.Value.Type(), Result: encode(res.Value)},
-		})
+		body, err := e.encode(q, res, o)
+		if err != nil {
+			refuse(w, &fault{internal, err}, res.Warnings, text)
+			return
+		}
+		send(w, http.StatusOK, body)
 	}
+}
+
+func (e *Engine) encode(q promql.Query, res *promql.Result, o options) ([]byte, error) {
+	warnings := res.Warnings
+	v, cut := truncate(res.Value, o.limit)
+	if cut {
+		warnings.Add(errTruncated)
+	}
+	var s stats.QueryStats
+	if o.stats != "" {
+		s = stats.NewQueryStats(q.Stats())
+	}
+	w, infos := warnings.AsStrings(q.String(), 10, 10)
+	return success(v, s, w, infos)
+}
+
+// lookup answers what is no query.
+type lookup func(r *http.Request) (any, annotations.Annotations, *fault)
+
+func (e *Engine) look(find lookup) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := r.ParseForm(); err != nil {
+			refuse(w, badForm(err), nil, "")
+			return
+		}
+		found, notes, f := find(r)
+		if f != nil {
+			refuse(w, f, notes, "")
+			return
+		}
+		warnings, infos := notes.AsStrings("", 10, 10)
+		write(w, http.StatusOK, response{Status: "success", Data: found, Warnings: warnings, Infos: infos})
+	}
+}
+
+func badForm(err error) *fault {
+	return &fault{badData, fmt.Errorf("error parsing form values: %w", err)}
 }
 
 func refuse(w http.ResponseWriter, f *fault, notes annotations.Annotations, text string) {
@@ -114,24 +169,13 @@ func write(w http.ResponseWriter, status int, r response) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
+	send(w, status, body)
+}
+
+func send(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
-}
-
-// limit bounds a request by its timeout, if it names one.
-func limit(r *http.Request) (context.Context, context.CancelFunc, *fault) {
-	text := r.FormValue("timeout")
-	if text == "" {
-		ctx, cancel := context.WithCancel(r.Context())
-		return ctx, cancel, nil
-	}
-	d, err := parseDuration(text)
-	if err != nil {
-		return nil, nil, invalid("timeout", err)
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), d)
-	return ctx, cancel, nil
 }
 
 // ran names the fault of a query that could not be run to its end.
@@ -158,76 +202,4 @@ func built(err error) *fault {
 		return f
 	}
 	return invalid("query", err)
-}
-
-func (e *Engine) instant(ctx context.Context, r *http.Request) (promql.Query, *fault) {
-	at := e.now()
-	if text := r.FormValue("time"); text != "" {
-		var err error
-		if at, err = parseTime(text); err != nil {
-			return nil, invalid("time", fmt.Errorf("invalid time value for 'time': %w", err))
-		}
-	}
-	q, err := e.engine.NewInstantQuery(ctx, e.db, nil, r.FormValue("query"), at)
-	if err != nil {
-		return nil, built(err)
-	}
-	return q, nil
-}
-
-func (e *Engine) ranged(ctx context.Context, r *http.Request) (promql.Query, *fault) {
-	start, err := parseTime(r.FormValue("start"))
-	if err != nil {
-		return nil, invalid("start", err)
-	}
-	end, err := parseTime(r.FormValue("end"))
-	if err != nil {
-		return nil, invalid("end", err)
-	}
-	if end.Before(start) {
-		return nil, invalid("end", errors.New("end timestamp must not be before start time"))
-	}
-	step, err := parseDuration(r.FormValue("step"))
-	if err != nil {
-		return nil, invalid("step", err)
-	}
-	if step <= 0 {
-		return nil, invalid("step", errors.New("zero or negative query resolution step widths are not accepted. Try a positive integer"))
-	}
-	if end.Sub(start)/step > maxPoints {
-		return nil, &fault{badData, errors.New("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)")}
-	}
-	q, err := e.engine.NewRangeQuery(ctx, e.db, nil, r.FormValue("query"), start, end, step)
-	if err != nil {
-		return nil, built(err)
-	}
-	return q, nil
-}
-
-// parseTime reads seconds or RFC 3339, to the millisecond where it is a float.
-func parseTime(s string) (time.Time, error) {
-	if t, err := strconv.ParseFloat(s, 64); err == nil {
-		whole, part := math.Modf(t)
-		part = math.Round(part*1000) / 1000
-		return time.Unix(int64(whole), int64(part*float64(time.Second))).UTC(), nil
-	}
-	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
-		return t, nil
-	}
-	return time.Time{}, fmt.Errorf("cannot parse %q to a valid timestamp", s)
-}
-
-// parseDuration reads seconds or a duration of PromQL.
-func parseDuration(s string) (time.Duration, error) {
-	if d, err := strconv.ParseFloat(s, 64); err == nil {
-		ts := d * float64(time.Second)
-		if math.IsNaN(ts) || ts >= math.MaxInt64 || ts < math.MinInt64 {
-			return 0, fmt.Errorf("cannot parse %q to a valid duration. It overflows int64", s)
-		}
-		return time.Duration(ts), nil
-	}
-	if d, err := model.ParseDuration(s); err == nil {
-		return time.Duration(d), nil
-	}
-	return 0, fmt.Errorf("cannot parse %q to a valid duration", s)
 }

@@ -1,14 +1,13 @@
 // Package prom is Prometheus's own engine in this process: storage, query
 // engine and scrape manager, behind the part of the HTTP API that a client
-// needs. It takes samples, scraped or simulated, and gives what a real server
-// would answer.
+// needs. It takes samples, scraped, simulated or loaded in bulk, and gives what
+// a real server would answer, and exact counts of what it was asked.
 package prom
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -34,13 +33,39 @@ type Options struct {
 	Dir string
 	// Now is the time of a query that names none; nil is the real clock.
 	Now func() time.Time
+	// Retention is how long samples are kept, and what the server says of it;
+	// zero holds two of the longest windows that slo/ asks for. Like a server,
+	// it removes whole blocks, so that a little more than it may be found.
+	Retention time.Duration
+	// MaxSamples is how many samples one query may hold at once; zero is what a
+	// server has by default.
+	MaxSamples int
+	// Block is how much time one block holds at first; zero is what a server
+	// has. A longer one keeps a long history in one piece, loaded faster.
+	Block time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Retention <= 0 {
+		o.Retention = retention
+	}
+	if o.MaxSamples <= 0 {
+		o.MaxSamples = maxSamples
+	}
+	return o
 }
 
 // Engine stores and queries. It is safe for concurrent use.
 type Engine struct {
-	now    func() time.Time
+	opts   Options
+	start  time.Time
 	db     *tsdb.DB
 	engine *promql.Engine
+	parser parser.Parser
+	counts counter
 
 	// ctx ends with Close, and every running Scrape with it.
 	ctx      context.Context
@@ -53,11 +78,13 @@ type Engine struct {
 
 // New opens an engine over an empty storage.
 func New(o Options) (*Engine, error) {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
+	o = o.withDefaults()
 	opts := tsdb.DefaultOptions()
-	opts.RetentionDuration = retention.Milliseconds()
+	opts.RetentionDuration = o.Retention.Milliseconds()
+	if o.Block > 0 {
+		opts.MinBlockDuration = o.Block.Milliseconds()
+		opts.MaxBlockDuration = max(opts.MaxBlockDuration, opts.MinBlockDuration)
+	}
 	// A storage that nobody opens a second time needs no log to recover from.
 	opts.WALSegmentSize = -1
 	opts.NoLockfile = true
@@ -65,14 +92,18 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the storage in %s: %w", o.Dir, err)
 	}
-	e := &Engine{now: o.Now, db: db, jobs: map[string]series{}}
+	e := &Engine{
+		opts: o, start: o.Now(), db: db, jobs: map[string]series{},
+		parser: parser.NewParser(parser.Options{}),
+	}
 	e.engine = promql.NewEngine(promql.EngineOpts{
-		MaxSamples:           maxSamples,
+		MaxSamples:           o.MaxSamples,
 		Timeout:              queryTimeout,
 		LookbackDelta:        lookbackDelta,
 		EnableAtModifier:     true,
 		EnableNegativeOffset: true,
-		Parser:               parser.NewParser(parser.Options{}),
+		EnablePerStepStats:   true,
+		Parser:               e.parser,
 	})
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e, nil
@@ -90,21 +121,6 @@ func (e *Engine) Close() error {
 	e.cancel()
 	e.scraping.Wait()
 	return errors.Join(e.engine.Close(), e.db.Close())
-}
-
-// Handler answers /api/v1/query and /api/v1/query_range, GET and POST, and
-// /-/ready, as Prometheus does.
-func (e *Engine) Handler() http.Handler {
-	mux := http.NewServeMux()
-	for path, ask := range map[string]asker{"/api/v1/query": e.instant, "/api/v1/query_range": e.ranged} {
-		h := e.serve(ask)
-		mux.HandleFunc("GET "+path, h)
-		mux.HandleFunc("POST "+path, h)
-	}
-	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintln(w, "Prometheus Server is Ready.")
-	})
-	return mux
 }
 
 // Value asks for one number at one instant; ok is false for an empty answer.

@@ -130,7 +130,7 @@ func TestWire(t *testing.T) {
 	fails := func(kind, words string) string {
 		return `{"status":"error","errorType":"` + kind + `","error":"` + words
 	}
-	x := `{"metric":{"__name__":"depth","job":"a","queue":"x"},"value":[4102444800.5,"4"]}`
+	x := `{"metric":{"__name__":"depth","job":"a","queue":"x"},"value":[4102444800.500,"4"]}`
 	cases := map[string]struct {
 		reason, method, path, query string
 		status                      int
@@ -147,7 +147,7 @@ func TestWire(t *testing.T) {
 		},
 		"NoTime": {
 			reason: "the engine's own clock, not the machine's", path: "query", query: `query=depth{queue="<"}`,
-			status: 200, want: vector + `{"metric":{"__name__":"depth","job":"a","queue":"\u003c"},"value":[4102444800,"1e-07"]}]}}`,
+			status: 200, want: vector + `{"metric":{"__name__":"depth","job":"a","queue":"<"},"value":[4102444800,"1e-07"]}]}}`,
 		},
 		"Post": {
 			reason: "a form in the body", method: "POST", path: "query", query: `query=depth{queue="x"}&time=4102444800.5&lookback_delta=1m`,
@@ -173,6 +173,22 @@ func TestWire(t *testing.T) {
 			reason: "a step in PromQL's words", method: "POST", path: "query_range", query: "query=1&start=1970-01-01T00:00:00Z&end=60&step=1m",
 			status: 200, want: `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[0,"1"],[60,"1"]]}]}}`,
 		},
+		"Limit": {
+			reason: "an answer cut short says so", path: "query", query: `query=sort(depth)&limit=1`,
+			status: 200, want: vector + `{"metric":{"__name__":"depth","job":"a","queue":"<"},"value":[4102444800,"1e-07"]}]},"warnings":["results truncated due to limit"]}`,
+		},
+		"LimitRange": {
+			reason: "a range is cut likewise", path: "query_range", query: `query=sum+by(job)(depth)&start=4102444800&end=4102444800&step=1&limit=1`,
+			status: 200, want: `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"job":"a"},"values":[[4102444800,"4.0000001"]]}]}}`,
+		},
+		"LimitNone": {reason: "zero is no limit", path: "query", query: `query=count(depth)&limit=0`, status: 200, want: vector + `{"metric":{},"value":[4102444800,"2"]}]}}`},
+		"Stats": {
+			reason: "what it cost, by the engine's own statistics", path: "query", query: `query=count_over_time(depth{queue="x"}[1m])&stats=true`,
+			status: 200, want: vector + `{"metric":{"job":"a","queue":"x"},"value":[4102444800,"1"]}],"stats":{"timings":{"evalTotalTime":…`,
+		},
+		"BadLimit":   {reason: "a limit that is none", path: "query", query: "query=1&limit=some", status: 400, want: fails("bad_data", `invalid parameter \"limit\": …`)},
+		"Negative":   {reason: "a limit below zero", path: "query", query: "query=1&limit=-1", status: 400, want: fails("bad_data", `invalid parameter \"limit\": limit must be non-negative"}`)},
+		"Lookback":   {reason: "a lookback that is none", path: "query", query: "query=1&lookback_delta=far", status: 400, want: fails("bad_data", `error parsing lookback delta duration: …`)},
 		"NoQuery":    {reason: "a question without words", path: "query", status: 400, want: fails("bad_data", `invalid parameter \"query\": …`)},
 		"Syntax":     {reason: "a question that does not parse", path: "query", query: "query=sum(", status: 400, want: fails("bad_data", `invalid parameter \"query\": 1:5: parse error: …`)},
 		"Time":       {reason: "a time that is none", path: "query", query: "query=1&time=noon", status: 400, want: fails("bad_data", `invalid parameter \"time\": invalid time value for 'time': cannot parse \"noon\" to a valid timestamp"}`)},
