@@ -35,9 +35,15 @@ func (q Query) HasWindow() bool { return windowMark.MatchString(q.Expr) }
 
 // Selectors returns the plain selectors of the query as PromQL, each once and
 // sorted: without the range, with the offset. The newest of their samples is
-// the sample time of the query.
+// the sample time of the query. Where the window stands outside of a range, in
+// the name of a recorded series, they are those of DefaultJudgeWindow.
 func (q Query) Selectors() ([]string, error) {
-	expr, err := parse(q.At(probeWindow))
+	return q.SelectorsAt(DefaultJudgeWindow)
+}
+
+// SelectorsAt returns the selectors of the query as it is asked over a window.
+func (q Query) SelectorsAt(window time.Duration) ([]string, error) {
+	expr, err := parse(q.At(window))
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +64,10 @@ func (q Query) Selectors() ([]string, error) {
 
 // Check returns what keeps the query from being measured over any window.
 func (q Query) Check() error {
-	if q.Counter {
+	switch {
+	case q.Recorded:
+		return q.checkRecorded()
+	case q.Counter:
 		return q.checkCounter()
 	}
 	if !q.HasWindow() {
@@ -88,11 +97,28 @@ func (q Query) checkCounter() error {
 		return err
 	}
 	vs, ok := expr.(*parser.VectorSelector)
-	if !ok || vs.OriginalOffset != 0 || vs.OriginalOffsetExpr != nil || vs.Timestamp != nil || vs.StartOrEnd != 0 {
+	if !ok || !isPlain(vs) {
 		return errors.New("is no plain selector, which counter: true needs to wrap it as sum(increase(…[window])): " +
 			"give the bare metric with its labels, or write the range as [{{.window}}]")
 	}
 	return checkMatchers(vs.LabelMatchers)
+}
+
+// checkRecorded wants one instant selector whose metric name, and nothing else,
+// holds the window.
+func (q Query) checkRecorded() error {
+	expr, err := q.checkExpr()
+	if err != nil {
+		return err
+	}
+	vs, ok := expr.(*parser.VectorSelector)
+	if !ok || !isPlain(vs) {
+		return errors.New("is no plain selector of recorded ratios: give the bare metric with its labels")
+	}
+	if !strings.Contains(vs.Name, FormatDuration(probeWindow)) || len(windowMark.FindAllString(q.Expr, 2)) != 1 {
+		return errors.New("has no {{.window}} in its metric name: write it as ratio_rate{{.window}}, and nowhere else")
+	}
+	return nil
 }
 
 func (q Query) checkExpr() (parser.Expr, error) {

@@ -36,6 +36,12 @@ func TestQueryAt(t *testing.T) {
 			window: 90*time.Second + 500*time.Millisecond,
 			want:   `sum(increase(a[1m30s500ms]))`,
 		},
+		"Recorded": {
+			reason: "The window stands in the name, as Sloth's rules write it.",
+			query:  spec.Query{Expr: `slo:sli_error:ratio_rate{{.window}}{sloth_slo="a"}`, Recorded: true},
+			window: 24 * time.Hour,
+			want:   `slo:sli_error:ratio_rate1d{sloth_slo="a"}`,
+		},
 		"Dollar": {
 			reason: "The replacement is no pattern.",
 			query:  spec.Query{Expr: `a{b=~"c$"}[{{.window}}]`},
@@ -79,6 +85,11 @@ func TestQuerySelectors(t *testing.T) {
 			query:  spec.Query{Expr: `sum_over_time((count(a < 0.75))[{{.window}}:]) or on() vector(0)`},
 			want:   []string{`a`},
 		},
+		"Recorded": {
+			reason: "The one of a judge window, where the name holds it.",
+			query:  spec.Query{Expr: `slo:sli_error:ratio_rate{{.window}}{sloth_slo="a"}`, Recorded: true},
+			want:   []string{`slo:sli_error:ratio_rate5m{sloth_slo="a"}`},
+		},
 		"None": {
 			reason: "A constant has none.",
 			query:  spec.Query{Expr: `vector(1)`},
@@ -96,6 +107,46 @@ func TestQuerySelectors(t *testing.T) {
 				t.Fatalf("%s error %q, want %q", tc.reason, text, tc.err)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want, +got)\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestSelectorsAt: what depends on the window does so in the selectors too.
+func TestSelectorsAt(t *testing.T) {
+	for expr, want := range map[string]string{
+		`a:ratio_rate{{.window}}{b="c"}`: `a:ratio_rate3d{b="c"}`,
+		`sum(rate(a[{{.window}}]))`:      `a`,
+		`sum(rate(a[{{.window}}] offset {{.window}})) - sum(rate(b[{{.window}}]))`: `a offset 3d`,
+	} {
+		got, err := spec.Query{Expr: expr}.SelectorsAt(3 * 24 * time.Hour)
+		if err != nil || got[0] != want {
+			t.Errorf("%s: got %v, %v, want %s", expr, got, err, want)
+		}
+	}
+}
+
+func TestCheckRecorded(t *testing.T) {
+	const noWindow = "has no {{.window}} in its metric name: write it as ratio_rate{{.window}}, and nowhere else"
+	const notPlain = "is no plain selector of recorded ratios: give the bare metric with its labels"
+	cases := map[string]struct {
+		reason, expr, want string
+	}{
+		"Sloth":    {"As Sloth records it.", `slo:sli_error:ratio_rate{{.window}}{sloth_service="a", sloth_slo="b"}`, ""},
+		"Spaces":   {"Spaces in the placeholder are the same one.", `ratio{{ .window }}`, ""},
+		"None":     {"One series for all windows is none of them.", `slo:sli_error:ratio_rate5m`, noWindow},
+		"Label":    {"The window of a label is not the name's.", `ratio{window="{{.window}}"}`, noWindow},
+		"Twice":    {"Nor is it in both.", `ratio{{.window}}{window="{{.window}}"}`, noWindow},
+		"Range":    {"A range is another question.", `ratio_rate5m[{{.window}}]`, "gives a range vector, want an instant vector"},
+		"Function": {"So is anything around it.", `sum(ratio_rate{{.window}})`, notPlain},
+		"Offset":   {"The past is not the present.", `ratio_rate{{.window}} offset 5m`, notPlain},
+		"At":       {"A fixed moment neither.", `ratio_rate{{.window}} @ 5`, "fixes its time with @, so it does not measure the present: remove the modifier"},
+		"Variable": {"A variable selects nothing.", `ratio_rate{{.window}}{job="$job"}`, "has the dashboard variable $job in label job: put its value there"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, message(spec.Query{Expr: tc.expr, Recorded: true}.Check())); diff != "" {
 				t.Errorf("%s (-want, +got)\n%s", tc.reason, diff)
 			}
 		})
