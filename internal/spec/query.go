@@ -20,6 +20,21 @@ var (
 	probeWindow = 7919 * time.Second
 )
 
+// Query is PromQL as the document has it, with the source it is sent to.
+type Query struct {
+	// Expr holds {{.window}}, or is a plain selector when Counter is set.
+	Expr string
+	// Counter: Expr is a plain selector that is wrapped as
+	// sum(increase(Expr[window])).
+	Counter bool
+	// Recorded: Expr is an instant selector of ratios that somebody records,
+	// whose metric name holds {{.window}}, e.g. slo:sli_error:ratio_rate{{.window}}.
+	Recorded bool
+	// Source names an entry of setpoint.yaml's sources; "" is the first.
+	Source string
+	Pos    Position
+}
+
 // At returns the PromQL for one window.
 func (q Query) At(window time.Duration) string {
 	w := FormatDuration(window)
