@@ -2,6 +2,7 @@ package compare
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -39,8 +40,8 @@ func (a *Assessment) judge() {
 		}
 	case isUnknown:
 		a.State, a.Reason = Unknown, unknown.Reason
-		if unknown.Reason.SourceFault() && len(unknown.Sources) > 0 {
-			a.SourceFault = unknown.Sources[0]
+		if unknown.Reason.SourceFault() {
+			a.SourceFault = unknown.UnknownFrom
 		}
 	case len(a.Objectives) == 0:
 		a.State, a.Reason = Unknown, measure.NotMeasured
@@ -124,35 +125,126 @@ func (a *Assessment) warm() {
 	a.Warming, a.WarmingUntil = !first.IsZero(), first
 }
 
-// assessor compares one objective.
+// assessor compares one objective, as it is seen from one vantage point and,
+// where it has groups, for one of them.
 type assessor struct {
 	service string
 	o       spec.Objective
+	vantage int
+	group   string
 	ms      measure.Set
 	limits  Limits
 	now     time.Time
 }
 
 func (x assessor) assess() Objective {
+	var views []Objective
+	for i := range x.o.Vantages() {
+		x.vantage = i
+		views = append(views, x.view())
+	}
+	return agree(views)
+}
+
+// view is the objective from one vantage point: its worst group where it has
+// groups.
+func (x assessor) view() Objective {
+	names := x.groups()
+	if len(names) == 0 {
+		return x.one()
+	}
+	var groups []Objective
+	for _, name := range names {
+		x.group = name
+		groups = append(groups, x.one())
+	}
+	out := slices.MinFunc(groups, worseGroup)
+	out.Groups = len(groups)
+	for _, g := range groups {
+		if g.State == Breached {
+			out.GroupsBreached++
+		}
+	}
+	return out
+}
+
+// groups are those of the judge window, and those that had traffic in the hour
+// before: a group that vanished is not well.
+func (x assessor) groups() []string {
+	judge := x.ms.Get(x.id(x.o.JudgeWindow))
+	if len(x.o.GroupBy) == 0 || !judge.Known() {
+		return nil
+	}
+	var names []string
+	for _, g := range judge.Groups {
+		names = append(names, g.Name)
+	}
+	for _, g := range x.ms.Get(measure.HourBeforeID(x.service, x.o, x.now).From(x.vantage)).Groups {
+		if x.busy(g.Measurement) {
+			names = append(names, g.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// worseGroup puts the group first that speaks for the objective: one that is
+// breached, then one that cannot be seen, then the one with the most errors. A
+// group without traffic says nothing beside others.
+func worseGroup(a, b Objective) int {
+	rank := func(o Objective) int {
+		switch {
+		case o.State == Breached && o.Reason == Burning:
+			return 0
+		case o.State == Breached:
+			return 1
+		case o.State == Unknown && o.Reason != LowTraffic:
+			return 2
+		case o.State == Met:
+			return 3
+		}
+		return 4
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Judge.ErrorRatio, a.Judge.ErrorRatio),
+		cmp.Compare(a.Group, b.Group))
+}
+
+func (x assessor) one() Objective {
 	out := Objective{
-		ID: x.o.ID, Target: x.o.Target,
+		ID: x.o.ID, Target: x.o.Target, Group: x.group,
 		Judge: x.window(x.o.JudgeWindow), Period: x.window(x.o.Window),
 	}
-	out.Sources = []string{cmp.Or(out.Judge.Source, x.source())}
+	source := cmp.Or(out.Judge.Source, x.source())
+	out.Sources = []string{source}
 	if !out.Judge.SampleAt.IsZero() {
 		out.SampleAge = x.now.Sub(out.Judge.SampleAt)
 	}
 	for _, b := range x.o.BurnRates {
 		out.Burns = append(out.Burns, x.burn(b))
 	}
+	out.Covered = x.covered()
 	judge := read(out.Judge, x.now, x.limits.maxSampleAge(out.Judge.Source))
-	if judge.known() || judge.reason == LowTraffic {
-		if lowTraffic(out.Judge, x.o.MinEvents) {
+	if judge.known() || judge.reason == LowTraffic || x.group != "" && judge.reason == measure.NoData {
+		if lowTraffic(out.Judge, x.o.MinEvents) || !out.Judge.Known() {
 			judge = x.traffic()
 		}
 	}
+	if judge.known() && jumps(out.Judge, x.o.Target) {
+		judge = unknownReading(measure.Unstable, fmt.Sprintf(
+			"the recorded ratio went from %.4g to %.4g and back within minutes: do two rules write one series?",
+			out.Judge.Low, out.Judge.High))
+	}
 	x.decide(&out, judge)
+	if out.State == Unknown {
+		out.UnknownFrom = source
+	}
 	return out
+}
+
+// jumps reports whether a recorded ratio stands on both sides of the target
+// within minutes, and not merely close to it.
+func jumps(m measure.Measurement, target float64) bool {
+	return misses(m.High, target) && !misses(m.Low, target) && m.Low < m.High/2
 }
 
 // decide gives the objective its state. A pair that burns is not undone by
@@ -183,16 +275,32 @@ func (x assessor) decide(out *Objective, judge reading) {
 // traffic tells traffic that is lost from traffic that was never there.
 func (x assessor) traffic() reading {
 	low := unknownReading(LowTraffic, "fewer events in the judge window than minEvents")
-	hour := x.ms.Get(measure.HourBeforeID(x.service, x.o, x.now))
-	if !hour.Known() || !hour.HasEvents || x.o.JudgeWindow <= 0 {
-		return low
-	}
-	// Without a floor, one event per judge window is traffic enough to be missed.
-	perWindow := max(x.o.MinEvents, 1)
-	if hour.Total >= perWindow*float64(measure.HourBefore)/float64(x.o.JudgeWindow) {
+	if x.busy(x.pick(measure.HourBeforeID(x.service, x.o, x.now))) {
 		return unknownReading(TrafficLost, "fewer events than minEvents, although the hour before had them")
 	}
 	return low
+}
+
+// busy reports whether an hour held traffic enough to be missed: minEvents for
+// each judge window or, without a floor, one event.
+func (x assessor) busy(hour measure.Measurement) bool {
+	if !hour.Known() || !hour.HasEvents || x.o.JudgeWindow <= 0 {
+		return false
+	}
+	return hour.Total >= max(x.o.MinEvents, 1)*float64(measure.HourBefore)/float64(x.o.JudgeWindow)
+}
+
+// covered is how much of the SLO's own window holds data; zero when all of it
+// does, or nobody knows.
+func (x assessor) covered() time.Duration {
+	m := x.pick(measure.CoverageID(x.service, x.o, x.o.Window, x.now))
+	if m.Known() || m.FirstAt.IsZero() || m.FirstAt.After(x.now) {
+		return 0
+	}
+	if have := x.now.Sub(m.FirstAt); have < x.o.Window-x.o.Window/50 {
+		return have
+	}
+	return 0
 }
 
 func (x assessor) burn(b spec.BurnRate) Burn {
@@ -212,7 +320,7 @@ func (x assessor) burn(b spec.BurnRate) Burn {
 // coveredAt is zero when the window is covered. What is not known to be covered
 // is not.
 func (x assessor) coveredAt(window time.Duration) time.Time {
-	m := x.ms.Get(measure.CoverageID(x.service, x.o, window, x.now))
+	m := x.pick(measure.CoverageID(x.service, x.o, window, x.now))
 	if m.Known() {
 		return time.Time{}
 	}
@@ -237,17 +345,24 @@ func (x assessor) read(window time.Duration) reading {
 	m := x.window(window)
 	limit := x.limits.maxSampleAge(m.Source)
 	if window > x.o.JudgeWindow {
-		limit = x.limits.forLonger(m.Source)
+		limit = x.limits.forLonger(m.Source, window)
 	}
 	return read(m, x.now, limit)
 }
 
-func (x assessor) window(window time.Duration) measure.Measurement {
-	return x.ms.Get(measure.ID{Service: x.service, Objective: x.o.ID, Window: window, At: x.now})
+func (x assessor) id(window time.Duration) measure.ID {
+	return measure.ID{Service: x.service, Objective: x.o.ID, Vantage: x.vantage, Window: window, At: x.now}
+}
+
+func (x assessor) window(window time.Duration) measure.Measurement { return x.pick(x.id(window)) }
+
+// pick is the measurement of an identity, of this vantage point and group.
+func (x assessor) pick(id measure.ID) measure.Measurement {
+	return x.ms.Get(id.From(x.vantage)).Of(x.group)
 }
 
 func (x assessor) source() string {
-	for _, q := range x.o.Indicator.Queries() {
+	for _, q := range x.o.Vantages()[x.vantage].Queries() {
 		return q.Source
 	}
 	return ""

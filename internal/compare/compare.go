@@ -39,6 +39,8 @@ const (
 	Burning Reason = "burning"
 	// ClockSkew: the sample lies more than 5 s in the future.
 	ClockSkew Reason = "clock-skew"
+	// Conflicting: the vantage points do not agree whether the target is met.
+	Conflicting Reason = "conflicting"
 	// PartlyUnknown: a Breached service with an Unknown objective; it pages and
 	// does not act.
 	PartlyUnknown Reason = "partly-unknown"
@@ -49,8 +51,8 @@ type Limits struct {
 	// MaxSampleAge by source name; "" holds for every source that is not named
 	// (90 s when absent).
 	MaxSampleAge map[string]time.Duration
-	// Sweep is the refresh cadence: windows longer than the judge window may
-	// be older by twice of it.
+	// Sweep is the interval of the passes. Windows longer than the judge window
+	// are measured again at measure.Cadence, and may be older by twice of it.
 	Sweep time.Duration
 }
 
@@ -68,18 +70,30 @@ type Burn struct {
 
 // Objective is the state of one objective.
 type Objective struct {
-	ID      string
+	ID string
+	// Sources are those of its vantage points, in the document's order.
 	Sources []string
 	State   State
 	Reason  Reason
 	Detail  string
 	Target  float64
+	// UnknownFrom is the source that left it Unknown; "" otherwise.
+	UnknownFrom string
+	// Group is the worst group of an objective that has groups, e.g. host="a";
+	// the numbers here are its. Groups counts them all, GroupsBreached those that
+	// are breached.
+	Group          string
+	Groups         int
+	GroupsBreached int
 	// Judge is over the judge window. Its counts and ratio are valid when
 	// Judge.Known(), and tell of the service only when State is not Unknown.
 	Judge measure.Measurement
 	// Period is over the SLO's own window; it is shown and never acts.
 	Period measure.Measurement
-	Burns  []Burn
+	// Covered is how much of the period holds data ("window truncated to"); zero
+	// when all of it does.
+	Covered time.Duration
+	Burns   []Burn
 	// SampleAge is now minus the newest sample; zero when unknown.
 	SampleAge time.Duration
 }

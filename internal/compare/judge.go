@@ -263,16 +263,6 @@ func (j judge) nothing() vote {
 	return v
 }
 
-// at reads one window, fresh at its own end, with traffic enough.
-func (j judge) at(w window) reading {
-	m := j.ms.Get(measure.ID{Service: j.service, Objective: j.o.ID, Window: w.length, At: w.end})
-	r := read(m, w.end, j.limits.maxSampleAge(m.Source))
-	if r.known() && lowTraffic(m, j.o.MinEvents) {
-		return unknownReading(LowTraffic, "fewer events than minEvents")
-	}
-	return r
-}
-
 // notAsked reports whether the source could not tell: then asking again may
 // help, which it does not where there was nothing to see.
 func notAsked(r reading) bool {

@@ -69,7 +69,7 @@ func BeforeQueries(t Trial) []measure.Query {
 	var qs []measure.Query
 	for _, j := range t.judges(nil, Limits{}, time.Time{}) {
 		for _, w := range j.beforeWindows() {
-			qs = append(qs, measure.At(j.service, j.o, w.length, w.end))
+			qs = append(qs, measure.At(j.service, j.o, w.length, w.end)...)
 		}
 	}
 	return qs
@@ -83,7 +83,7 @@ func AfterQueries(t Trial, now time.Time) []measure.Query {
 	for _, j := range t.judges(nil, Limits{}, now) {
 		for _, end := range j.afterEnds() {
 			if !end.After(now) {
-				qs = append(qs, measure.At(j.service, j.o, j.o.JudgeWindow, end))
+				qs = append(qs, measure.At(j.service, j.o, j.o.JudgeWindow, end)...)
 			}
 		}
 	}

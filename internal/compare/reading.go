@@ -85,10 +85,10 @@ func (l Limits) maxSampleAge(source string) time.Duration {
 	return defaultMaxSampleAge
 }
 
-// forLonger is the age limit of windows longer than the judge window, which may
-// be asked again less often than each sweep.
-func (l Limits) forLonger(source string) time.Duration {
-	return l.maxSampleAge(source) + 2*max(l.Sweep, 0)
+// forLonger is the age limit of windows longer than the judge window, which are
+// asked again at a cadence.
+func (l Limits) forLonger(source string, window time.Duration) time.Duration {
+	return l.maxSampleAge(source) + 2*measure.Cadence(window, max(l.Sweep, 0))
 }
 
 // misses reports whether an error ratio misses the target.

@@ -120,6 +120,22 @@ type NamedGroup struct {
 	Measurement
 }
 
+// Of is the measurement of one group; "" is the whole. A group that a known
+// measurement does not have has no data.
+func (m Measurement) Of(group string) Measurement {
+	if group == "" || !m.Known() {
+		return m
+	}
+	for _, g := range m.Groups {
+		if g.Name == group {
+			return g.Measurement
+		}
+	}
+	return Measurement{
+		ID: m.ID, Source: m.Source, AsOf: m.AsOf, Reason: NoData, Detail: "nothing of the group " + group,
+	}
+}
+
 // Known reports whether the measurement may be compared with anything.
 func (m Measurement) Known() bool { return m.Reason == "" }
 

@@ -1,0 +1,115 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/measure"
+)
+
+// agree joins what the vantage points of one objective see. They must say the
+// same: their ratios are never averaged, because an average of a server that
+// sees no errors and a client that sees nothing else is nobody's experience.
+func agree(views []Objective) Objective {
+	if len(views) == 1 {
+		return views[0]
+	}
+	out := slices.MinFunc(views, func(a, b Objective) int { return cmp.Compare(b.Judge.ErrorRatio, a.Judge.ErrorRatio) })
+	unknown, breached := withState(views, Unknown), withState(views, Breached)
+	switch {
+	case len(unknown) > 0 && !onlyQuiet(unknown, breached):
+		out, _ = mostTelling(views)
+		out.Detail = fmt.Sprintf("from source %s: %s", cmp.Or(out.UnknownFrom, "(default)"), out.Detail)
+	case len(unknown) > 0 || len(breached) > 0 && len(breached) < len(views):
+		out.State, out.Reason, out.Detail = Unknown, Conflicting, differing(views)
+	case slices.ContainsFunc(breached, func(o Objective) bool { return o.Reason == Recovering }):
+		out.Reason = Recovering
+	}
+	out.Sources = nil
+	for _, v := range views {
+		out.Sources = append(out.Sources, v.Sources...)
+	}
+	return out
+}
+
+// onlyQuiet: one vantage point is breached, and what the others do not know is
+// for lack of traffic only. Inside silence beside an outside failure is a breach
+// that cannot be measured, and must not be as quiet as low traffic.
+func onlyQuiet(unknown, breached []Objective) bool {
+	return len(breached) > 0 && !slices.ContainsFunc(unknown, func(o Objective) bool { return o.Reason != LowTraffic })
+}
+
+func differing(views []Objective) string {
+	var said []string
+	for _, v := range views {
+		text := string(v.State)
+		switch {
+		case v.State == Unknown:
+			text += " (" + string(v.Reason) + ")"
+		case v.Judge.Known():
+			text += fmt.Sprintf(" with %.4g %% errors in the judge window", 100*v.Judge.ErrorRatio)
+		}
+		said = append(said, cmp.Or(strings.Join(v.Sources, ","), "(default)")+": "+text)
+	}
+	return "the vantage points disagree: " + strings.Join(said, "; ")
+}
+
+// at reads one window for a judgement, fresh at its own end and with traffic
+// enough, from all vantage points.
+func (j judge) at(w window) reading {
+	var out reading
+	for i := range j.o.Vantages() {
+		r := j.from(i, w)
+		switch {
+		case !r.known():
+			return r
+		case i > 0 && misses(r.ratio, j.o.Target) != misses(out.ratio, j.o.Target):
+			return unknownReading(Conflicting, "the vantage points disagree")
+		case i == 0 || r.ratio > out.ratio:
+			out = r
+		}
+	}
+	return out
+}
+
+// from reads one window from one vantage point: of the worst group where there
+// are groups. A group that missed its target before the action must still be
+// there: one that vanished did not recover.
+func (j judge) from(vantage int, w window) reading {
+	m := j.measured(vantage, w)
+	if !m.Known() || len(j.o.GroupBy) == 0 {
+		return j.one(m, w)
+	}
+	out := unknownReading(LowTraffic, "no group has events enough")
+	for _, g := range m.Groups {
+		if r := j.one(g.Measurement, w); r.known() && (!out.known() || r.ratio > out.ratio) {
+			out = r
+		}
+	}
+	before := j.judgeWindow()
+	for _, g := range j.measured(vantage, before).Groups {
+		if r := j.one(g.Measurement, before); !r.known() || !misses(r.ratio, j.o.Target) {
+			continue
+		}
+		if r := j.one(m.Of(g.Name), w); !r.known() {
+			return unknownReading(r.reason, "group "+g.Name+", which missed its target before: "+r.detail)
+		}
+	}
+	return out
+}
+
+func (j judge) measured(vantage int, w window) measure.Measurement {
+	return j.ms.Get(measure.ID{
+		Service: j.service, Objective: j.o.ID, Vantage: vantage, Window: w.length, At: w.end,
+	})
+}
+
+func (j judge) one(m measure.Measurement, w window) reading {
+	r := read(m, w.end, j.limits.maxSampleAge(m.Source))
+	if r.known() && lowTraffic(m, j.o.MinEvents) {
+		return unknownReading(LowTraffic, "fewer events than minEvents")
+	}
+	return r
+}
