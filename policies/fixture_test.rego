@@ -70,6 +70,7 @@ complete := {
 					},
 				],
 				"errorBudgetRemaining": -9,
+				"group": "none",
 				"id": "availability",
 				"judgeErrorRatio": 0.1,
 				"reason": "burning",

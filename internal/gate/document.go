@@ -41,14 +41,17 @@ type stateIn struct {
 }
 
 type objectiveIn struct {
-	ID                   string    `json:"id"`
-	State                stateEnum `json:"state"`
-	Reason               string    `json:"reason"`
-	Target               numberIn  `json:"target"`
-	JudgeErrorRatio      numberIn  `json:"judgeErrorRatio"`
-	ErrorBudgetRemaining numberIn  `json:"errorBudgetRemaining"`
-	SampleAgeSeconds     numberIn  `json:"sampleAgeSeconds"`
-	BurnRates            []burnIn  `json:"burnRates"`
+	ID     string    `json:"id"`
+	State  stateEnum `json:"state"`
+	Reason string    `json:"reason"`
+	// Group is the worst group of an objective that has groups, e.g. host="a";
+	// none where it has none.
+	Group                string   `json:"group"`
+	Target               numberIn `json:"target"`
+	JudgeErrorRatio      numberIn `json:"judgeErrorRatio"`
+	ErrorBudgetRemaining numberIn `json:"errorBudgetRemaining"`
+	SampleAgeSeconds     numberIn `json:"sampleAgeSeconds"`
+	BurnRates            []burnIn `json:"burnRates"`
 }
 
 type burnIn struct {

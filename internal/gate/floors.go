@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
@@ -101,6 +103,11 @@ func approvalFloors(c Case, a spec.Action) []finding {
 		}
 		fs = append(fs, finding{effectApproval, Reason{ReasonWarming, text, f.Assessment.WarmingUntil}})
 	}
+	if o, missed := aimless(c); missed {
+		fs = append(fs, finding{effectApproval, Reason{Code: ReasonGrouped, Text: fmt.Sprintf(
+			"objective %s is missed by %d of its %d groups, the worst is %s, and %s does not name it in its parameters",
+			o.ID, o.GroupsBreached, o.Groups, o.Group, a.Name)}})
+	}
 	if !f.DocumentsChangedAt.IsZero() {
 		fs = append(fs, finding{effectApproval, Reason{Code: ReasonDocumentsChanged,
 			Text: fmt.Sprintf("the documents of %s changed at %s; auto again after one holdFor (%s) without an episode",
@@ -110,6 +117,32 @@ func approvalFloors(c Case, a spec.Action) []finding {
 		fs = append(fs, finding{effectApproval, Reason{Code: ReasonApproved, Text: a.Name + " runs by the approved ticket " + f.ApprovedTicket + " and charges nothing"}})
 	}
 	return fs
+}
+
+// aimless finds a missed objective whose worst group the proposal does not aim
+// at: each label of the group must be a parameter of that name and value. What
+// heals one host must not be done to all of them without a person.
+func aimless(c Case) (compare.Objective, bool) {
+	if isUndo(c) {
+		return compare.Objective{}, false
+	}
+	by := map[string][]string{}
+	for _, o := range c.Service.Objectives {
+		by[o.ID] = o.GroupBy
+	}
+	for _, o := range c.Facts.Assessment.Objectives {
+		if o.State != compare.Breached || o.Group == "" {
+			continue
+		}
+		aimed := measure.GroupName(by[o.ID], func(label string) string {
+			value, _ := c.Proposal.Parameters[label].(string)
+			return value
+		})
+		if aimed != o.Group {
+			return o, true
+		}
+	}
+	return compare.Objective{}, false
 }
 
 // balanceFloor turns auto into approval when the dearest outcome no longer

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -74,7 +75,7 @@ func stateOf(c Case) stateIn {
 func objectiveOf(o compare.Objective) objectiveIn {
 	in := objectiveIn{
 		ID: o.ID, State: stateWord(o.State), Reason: orUnknown(string(o.Reason)), Target: known(o.Target),
-		BurnRates: []burnIn{},
+		Group: cmp.Or(o.Group, "none"), BurnRates: []burnIn{},
 	}
 	if o.Reason == "" && o.State == compare.Met {
 		in.Reason = string(compare.Met)

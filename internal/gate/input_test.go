@@ -153,7 +153,6 @@ func TestInputHasNoForeignWords(t *testing.T) {
 	c := full()
 	c.Facts.Assessment.Objectives[0].Detail = "MARK-detail"
 	c.Facts.Assessment.Objectives[0].Judge.Detail = "MARK-judge"
-	c.Facts.Assessment.Objectives[0].Judge.Notes = []string{"MARK-note"}
 	c.Facts.Silences[0].Text = "MARK-silence"
 	c.Proposal.Rationale = "MARK-rationale"
 	if b := input(t, c); bytes.Contains(b, []byte("MARK")) {

@@ -89,7 +89,7 @@ func (p *Plans) compile(svc spec.Service) *Plan {
 	out := &Plan{service: svc.Name, digest: svc.Digest}
 	for _, o := range svc.Objectives {
 		for i, in := range o.Vantages() {
-			out.objectives = append(out.objectives, p.objective(svc.Name, o, i, in))
+			out.objectives = append(out.objectives, p.objective(svc, o, i, in))
 		}
 	}
 	return out
@@ -124,6 +124,7 @@ func (p *Plans) query(q *spec.Query) *Expr {
 // objective is one objective seen from one vantage point, compiled.
 type objective struct {
 	service string
+	digest  string
 	o       spec.Objective
 	in      spec.Indicator
 	vantage int
@@ -154,8 +155,8 @@ func (o *objective) exprs() []*Expr {
 	return slices.DeleteFunc(all, func(e *Expr) bool { return e == nil })
 }
 
-func (p *Plans) objective(service string, so spec.Objective, vantage int, in spec.Indicator) *objective {
-	o := &objective{service: service, o: so, in: in, vantage: vantage, slots: slotsOf(so, in)}
+func (p *Plans) objective(svc spec.Service, so spec.Objective, vantage int, in spec.Indicator) *objective {
+	o := &objective{service: svc.Name, digest: svc.Digest, o: so, in: in, vantage: vantage, slots: slotsOf(so, in)}
 	base := cmp.Or(in.Total, in.Raw)
 	if base == nil {
 		o.refused = "the indicator has neither a total nor a raw query"

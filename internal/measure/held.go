@@ -124,13 +124,19 @@ func (h *Held) Keep(qs []Query, ms []Measurement) {
 			continue
 		}
 		for j, o := range h.plan.objectives {
-			if o == q.o {
+			if o.same(q.o) {
 				m := ms[i]
 				m.ID, m.AsOf = q.ID, q.ID.At
 				h.values[j][q.slot] = m
 			}
 		}
 	}
+}
+
+// same: a query that was planned before a reload answers the objective after
+// it, unless the service's documents were changed.
+func (o *objective) same(asked *objective) bool {
+	return o == asked || o.digest != "" && o.digest == asked.digest && o.o.ID == asked.o.ID && o.vantage == asked.vantage
 }
 
 // Follow returns what must be asked besides, seen what was kept for now: the
@@ -185,6 +191,23 @@ func ungroup(gs []NamedGroup) []Measurement {
 	return out
 }
 
+// Renew returns the queries of all windows that decide, however fresh they are,
+// and of those that are shown and not held: for the look just before an effect.
+func (h *Held) Renew(now time.Time, sweep time.Duration) []Query {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var qs []Query
+	for i, o := range h.plan.objectives {
+		for j, s := range o.slots {
+			decides := s.acting || s.totalOnly && s.covers < o.o.Window
+			if decides || !s.holds(h.values[i][j], now, sweep) {
+				qs = append(qs, o.query(j, now))
+			}
+		}
+	}
+	return qs
+}
+
 // Measured returns everything that is held, as of now. A value that is older
 // than its cadence is left out: it was due, and is not known.
 func (h *Held) Measured(now time.Time, sweep time.Duration) []Measurement {
@@ -193,14 +216,21 @@ func (h *Held) Measured(now time.Time, sweep time.Duration) []Measurement {
 	var out []Measurement
 	for i, o := range h.plan.objectives {
 		for j, s := range o.slots {
-			m := h.values[i][j]
-			age := now.Sub(m.AsOf.Add(s.before))
-			if m.ID.Window == 0 || age < 0 || age > s.cadence(m, sweep) {
-				continue
+			if m := h.values[i][j]; s.holds(m, now, sweep) {
+				m.ID = o.id(s, now)
+				out = append(out, m)
 			}
-			m.ID = o.id(s, now)
-			out = append(out, m)
 		}
 	}
 	return out
+}
+
+// ahead is how far a value may lie after now: another look at the same service
+// may have just ended, and clocks that were set back further hold nothing.
+const ahead = 5 * time.Second
+
+// holds reports whether a value still speaks for now.
+func (s slot) holds(m Measurement, now time.Time, sweep time.Duration) bool {
+	age := now.Sub(m.AsOf.Add(s.before))
+	return m.ID.Window != 0 && age >= -ahead && age <= s.cadence(m, sweep)
 }

@@ -61,7 +61,7 @@ func (r Reading) grouped(by []string) (map[string]value, value) {
 	}
 	out := make(map[string]value, len(r.Series))
 	for _, s := range r.Series {
-		name := groupName(s.Metric, by)
+		name := GroupName(by, func(label string) string { return string(s.Metric[model.LabelName(label)]) })
 		if _, twice := out[name]; twice {
 			return nil, unknownValue(SeveralSeries, "returned two series for the group %s", name)
 		}
@@ -70,8 +70,8 @@ func (r Reading) grouped(by []string) (map[string]value, value) {
 	return out, value{}
 }
 
-// groupName writes the labels of a group as PromQL has them.
-func groupName(m model.Metric, by []string) string {
+// GroupName writes the labels of a group as PromQL has them, e.g. host="a".
+func GroupName(by []string, value func(label string) string) string {
 	var out []byte
 	for i, label := range by {
 		if i > 0 {
@@ -79,7 +79,7 @@ func groupName(m model.Metric, by []string) string {
 		}
 		out = append(out, label...)
 		out = append(out, '=')
-		out = strconv.AppendQuote(out, string(m[model.LabelName(label)]))
+		out = strconv.AppendQuote(out, value(label))
 	}
 	return string(out)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
-	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/step"
 )
 
@@ -140,7 +139,7 @@ func (p *pass) gateAgain(ctx context.Context, permit gate.Permit) string {
 		return gate.ReasonDocumentsChanged
 	}
 	p.now = p.r.o.Now()
-	p.measured = p.take(ctx, measure.Pass(p.svc, p.now))
+	p.measured = p.lookWith(ctx, (*watch).renew)
 	p.assessment = compare.Assess(p.svc, p.measured, p.r.compareLimits(), p.now)
 	p.catalogue = nil
 	p.observe(ctx)

@@ -86,10 +86,17 @@ func (p *pass) measure(ctx context.Context) {
 	if p.measured != nil {
 		return // measured with the whole fleet
 	}
-	p.measured = p.take(ctx, measure.Pass(p.svc, p.now))
+	p.measured = p.lookWith(ctx, (*watch).due)
 }
 
-// take measures; a source that hangs holds up no other service.
+// lookWith measures the service alone; a source that hangs holds up no other.
+func (p *pass) lookWith(ctx context.Context, which which) measure.Set {
+	var ms []measure.Measurement
+	p.r.unslotted(func() { ms = p.r.measured(ctx, []spec.Service{p.svc}, p.now, which) })
+	return measure.NewSet(p.r.trusted(ms))
+}
+
+// take asks some queries afresh.
 func (p *pass) take(ctx context.Context, qs []measure.Query) measure.Set {
 	var ms []measure.Measurement
 	p.r.unslotted(func() { ms = p.r.o.Measurer.Measure(ctx, qs) })

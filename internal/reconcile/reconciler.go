@@ -32,6 +32,7 @@ type Reconciler struct {
 	tel *telemetry
 
 	reads   reads
+	watch   watch
 	clocks  clocks
 	sending sending
 	outbox  outbox
@@ -108,6 +109,7 @@ func New(ctx context.Context, o Options) (*Reconciler, error) {
 		return nil, err
 	}
 	r.set = set
+	r.watch.load(set)
 	r.foundLoose()
 	r.tel.policyLoaded(r.pol)
 	return r, nil
@@ -139,6 +141,7 @@ func (r *Reconciler) Reload(ctx context.Context, policy Policy) error {
 	if err := r.recordDocuments(ctx, set); err != nil {
 		return fmt.Errorf("reload, the last good documents stay: %w", err)
 	}
+	r.watch.load(set)
 	r.mu.Lock()
 	r.set = set
 	if policy != nil {

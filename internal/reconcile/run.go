@@ -234,8 +234,10 @@ func bySource(set spec.Set) []group {
 	for _, svc := range set.Services {
 		var names []string
 		for _, o := range svc.Objectives {
-			for _, q := range o.Indicator.Queries() {
-				names = append(names, q.Source)
+			for _, in := range o.Vantages() {
+				for _, q := range in.Queries() {
+					names = append(names, q.Source)
+				}
 			}
 		}
 		slices.Sort(names)

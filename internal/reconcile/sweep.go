@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
-	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
@@ -90,33 +88,6 @@ func (r *Reconciler) seen() *fleet {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return &fleet{set: r.set, assessments: r.assessed, clocksApart: r.clocksApart()}
-}
-
-// look measures some services at one instant, all their queries at once, and
-// asks the sources for their time beside it.
-func (r *Reconciler) look(ctx context.Context, set spec.Set, services []spec.Service, now time.Time) *fleet {
-	ctx, span := r.o.Tracer.Start(ctx, "measure")
-	defer span.End()
-	r.watchForGap(ctx, services, now)
-	var qs []measure.Query
-	for _, svc := range services {
-		r.guard("planning "+svc.Name, func() { qs = append(qs, measure.Pass(svc, now)...) })
-	}
-	var clocks sync.WaitGroup
-	clocks.Go(func() { r.clocks.saw(r.o.Measurer.Clocks(ctx)) })
-	ms := r.o.Measurer.Measure(ctx, qs)
-	clocks.Wait()
-	f := &fleet{set: set, measured: measure.NewSet(r.trusted(ms))}
-	fresh := map[string]compare.Assessment{}
-	for _, svc := range services {
-		// A service that cannot be assessed is unknown, and takes no other along.
-		fresh[svc.Name] = compare.Assessment{Service: svc.Name, At: now, State: compare.Unknown, Reason: measure.NotMeasured}
-		r.guard("assessing "+svc.Name, func() {
-			fresh[svc.Name] = compare.Assess(svc, f.measured, r.compareLimits(), now)
-		})
-	}
-	f.assessments, f.clocksApart = r.saw(fresh), r.clocksApart()
-	return f
 }
 
 // saw joins fresh assessments with those of the other services, and remembers
@@ -246,7 +217,7 @@ func (r *Reconciler) Plan(ctx context.Context, services []string, ask bool) ([]R
 		}
 	}
 	now := r.o.Now()
-	f := r.look(ctx, set, set.Services, now)
+	f := r.lookWith(ctx, set, set.Services, now, (*watch).all)
 	var out []Result
 	for _, svc := range set.Services {
 		if len(services) > 0 && !slices.Contains(services, svc.Name) {

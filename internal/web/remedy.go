@@ -40,6 +40,7 @@ var remedies = map[string]string{
 	gate.ReasonIrreversible:       "reversal: transient or restore, if that is true",
 	gate.ReasonUnmarked:           "a statusURL or statusArgv, so that it can be asked what became of it",
 	gate.ReasonWarming:            "data that covers the long window",
+	gate.ReasonGrouped:            "parameters of the action named as the group's labels, with the worst group's values",
 	gate.ReasonDocumentsChanged:   "one holdFor without an episode after the change of the documents",
 	gate.ReasonSuspended:          "`setpoint budget reset --service … --action … --reason …`",
 	gate.ReasonBounds:             "parameters within the bounds, against the observed state",

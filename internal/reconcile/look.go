@@ -1,0 +1,133 @@
+package reconcile
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/measure"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+)
+
+// watch is the compiled queries of all services, and what was measured last.
+type watch struct {
+	mu    sync.Mutex
+	plans *measure.Plans
+	held  map[string]*measure.Held
+}
+
+// load compiles the documents. What did not change keeps its values.
+func (w *watch) load(set spec.Set) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.plans = measure.Compile(set.Services, w.plans)
+	held := make(map[string]*measure.Held, len(set.Services))
+	for _, svc := range set.Services {
+		held[svc.Name] = measure.Hold(w.plans.Service(svc.Name), w.held[svc.Name])
+	}
+	w.held = held
+}
+
+// of is what is held of a service; nil when the documents were changed and have
+// it no longer.
+func (w *watch) of(service string) (*measure.Held, *measure.Plan) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.held[service], w.plans.Service(service)
+}
+
+// which chooses what to ask about one service at now.
+type which func(w *watch, service string, now time.Time, sweep time.Duration) []measure.Query
+
+// due are the windows whose cadence is over.
+func (w *watch) due(service string, now time.Time, sweep time.Duration) []measure.Query {
+	if held, _ := w.of(service); held != nil {
+		return held.Due(now, sweep)
+	}
+	return nil
+}
+
+// renew are all windows that decide.
+func (w *watch) renew(service string, now time.Time, sweep time.Duration) []measure.Query {
+	if held, _ := w.of(service); held != nil {
+		return held.Renew(now, sweep)
+	}
+	return nil
+}
+
+// all are all windows.
+func (w *watch) all(service string, now time.Time, _ time.Duration) []measure.Query {
+	_, plan := w.of(service)
+	return plan.Pass(now)
+}
+
+// measured asks what is chosen about some services at one instant, then what
+// the answers make necessary, and gives everything that is known of them now.
+func (r *Reconciler) measured(ctx context.Context, services []spec.Service, now time.Time, choose which) []measure.Measurement {
+	sweep := r.o.Config.Sweep.Interval
+	r.ask(ctx, services, func(service string) []measure.Query { return choose(&r.watch, service, now, sweep) })
+	r.ask(ctx, services, func(service string) []measure.Query {
+		if held, _ := r.watch.of(service); held != nil {
+			return held.Follow(now, sweep)
+		}
+		return nil
+	})
+	var out []measure.Measurement
+	for _, svc := range services {
+		if held, _ := r.watch.of(svc.Name); held != nil {
+			out = append(out, held.Measured(now, sweep)...)
+		}
+	}
+	return out
+}
+
+// ask sends the queries of some services together, and keeps the answers.
+func (r *Reconciler) ask(ctx context.Context, services []spec.Service, choose func(service string) []measure.Query) {
+	var qs []measure.Query
+	ends := make([]int, len(services))
+	for i, svc := range services {
+		// A service whose queries cannot be planned is unknown, and takes no other
+		// along.
+		r.guard("planning "+svc.Name, func() { qs = append(qs, choose(svc.Name)...) })
+		ends[i] = len(qs)
+	}
+	if len(qs) == 0 {
+		return
+	}
+	ms := r.o.Measurer.Measure(ctx, qs)
+	begin := 0
+	for i, svc := range services {
+		if held, _ := r.watch.of(svc.Name); held != nil {
+			held.Keep(qs[begin:ends[i]], ms[begin:ends[i]])
+		}
+		begin = ends[i]
+	}
+}
+
+// look measures some services at one instant, all their queries at once, and
+// asks the sources for their time beside it.
+func (r *Reconciler) look(ctx context.Context, set spec.Set, services []spec.Service, now time.Time) *fleet {
+	return r.lookWith(ctx, set, services, now, (*watch).due)
+}
+
+func (r *Reconciler) lookWith(ctx context.Context, set spec.Set, services []spec.Service, now time.Time, choose which) *fleet {
+	ctx, span := r.o.Tracer.Start(ctx, "measure")
+	defer span.End()
+	r.watchForGap(ctx, services, now)
+	var clocks sync.WaitGroup
+	clocks.Go(func() { r.clocks.saw(r.o.Measurer.Clocks(ctx)) })
+	ms := r.measured(ctx, services, now, choose)
+	clocks.Wait()
+	f := &fleet{set: set, measured: measure.NewSet(r.trusted(ms))}
+	fresh := map[string]compare.Assessment{}
+	for _, svc := range services {
+		// A service that cannot be assessed is unknown, and takes no other along.
+		fresh[svc.Name] = compare.Assessment{Service: svc.Name, At: now, State: compare.Unknown, Reason: measure.NotMeasured}
+		r.guard("assessing "+svc.Name, func() {
+			fresh[svc.Name] = compare.Assess(svc, f.measured, r.compareLimits(), now)
+		})
+	}
+	f.assessments, f.clocksApart = r.saw(fresh), r.clocksApart()
+	return f
+}
