@@ -45,7 +45,7 @@ func TestRecord(t *testing.T) {
 	for words, file := range map[string]string{
 		"is no recording rule": `groups: [{name: a, rules: [{alert: A, expr: n}]}]`,
 		"parse error":          `groups: [{name: a, rules: [{record: r, expr: "sum("}]}]`,
-		"field keep":         `groups: [{name: a, rules: [{keep: r, expr: n}]}]`,
+		"field keep":           `groups: [{name: a, rules: [{keep: r, expr: n}]}]`,
 	} {
 		if err := e.Record(t.Context(), []byte(file), start, end); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v, want %q", file, err, words)
