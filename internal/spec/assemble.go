@@ -7,10 +7,30 @@ import (
 	"time"
 )
 
-// remediate gives each service its Remediation and applies the overrides.
+// remediate gives each service its Remediation, and each objective what that
+// says about it.
 func (l *loader) remediate(set Set) {
-	first := map[string]remediation{}
-	for _, r := range l.remediations {
+	given := l.given(set)
+	for i := range set.Services {
+		svc := &set.Services[i]
+		r := given[svc.Name]
+		if r != nil {
+			svc.Remediation = r.value
+		}
+		for k := range svc.Objectives {
+			l.judge(svc.Name, &svc.Objectives[k], r)
+		}
+		if r != nil {
+			l.checkOverrides(*svc, *r)
+		}
+	}
+}
+
+// given is the Remediation of each service that has one.
+func (l *loader) given(set Set) map[string]*remediation {
+	first := map[string]*remediation{}
+	for i := range l.remediations {
+		r := &l.remediations[i]
 		name := r.value.Service
 		if name == "" {
 			continue // The missing key is a fault already.
@@ -21,14 +41,11 @@ func (l *loader) remediate(set Set) {
 			continue
 		}
 		first[name] = r
-		i := slices.IndexFunc(set.Services, func(s Service) bool { return s.Name == name })
-		if i < 0 || len(set.Services[i].Objectives) == 0 {
+		if svc, ok := set.Service(name); !ok || len(svc.Objectives) == 0 {
 			l.add(r.doc.Fault("spec.service", "service %q has no SLO in these documents, %s", name, didYouMean(name, set.promised())))
-			continue
 		}
-		set.Services[i].Remediation = r.value
-		l.override(&set.Services[i], r)
 	}
+	return first
 }
 
 // promised are the names of the services that have an SLO.
@@ -42,64 +59,34 @@ func (s Set) promised() []string {
 	return names
 }
 
-// override applies spec.objectives: by the SLO's name to all of its
-// objectives, and by "slo/objective" to one, which wins.
-func (l *loader) override(svc *Service, r remediation) {
-	for i := range svc.Objectives {
-		o := &svc.Objectives[i]
-		if by, ok := r.overrides[o.SLO]; ok {
-			by.apply(o)
-		}
-		if by, ok := r.overrides[o.ID]; ok && o.ID != o.SLO {
-			by.apply(o)
-		}
-	}
+// checkOverrides checks that each override is about something.
+func (l *loader) checkOverrides(svc Service, r remediation) {
 	var known []string
 	for _, o := range svc.Objectives {
 		known = append(known, o.SLO, o.ID)
 	}
-	l.checkOverrides(*svc, r, known)
-}
-
-func (l *loader) checkOverrides(svc Service, r remediation, known []string) {
 	for _, name := range sortedKeys(r.overrides) {
-		if !slices.Contains(known, name) {
+		if len(known) > 0 && !slices.Contains(known, name) {
 			l.add(r.doc.Fault(KeyPath("spec.objectives", name), "service %q has no SLO or objective of that name, %s",
 				svc.Name, didYouMean(name, slices.Compact(slices.Sorted(slices.Values(known))))))
 		}
-		if by := r.overrides[name]; by.AbsentBad != nil && slices.ContainsFunc(svc.Objectives, func(o Objective) bool {
-			return (o.SLO == name || o.ID == name) && o.Indicator.Raw != nil
-		}) {
-			l.add(r.doc.Fault(KeyPath("spec.objectives", name)+".absentBad", "is for a ratio of good or bad to total; this SLO is raw"))
+		if r.overrides[name].AbsentBad == nil {
+			continue
+		}
+		for _, o := range svc.Objectives {
+			if (o.SLO == name || o.ID == name) && !slices.ContainsFunc(o.Vantages(), func(i Indicator) bool { return i.Total != nil }) {
+				l.add(r.doc.Fault(KeyPath("spec.objectives", name)+".absentBad", "is for a ratio of good or bad to total; this SLO is %s", o.kind()))
+			}
 		}
 	}
 }
 
-func (by override) apply(o *Objective) {
-	if by.JudgeWindow != nil {
-		o.JudgeWindow = *by.JudgeWindow
+// kind says what an objective without a total is measured by.
+func (o Objective) kind() string {
+	if raw := o.Indicator.Raw; raw != nil && raw.Recorded {
+		return "read as recorded ratios"
 	}
-	if by.MinEvents != nil {
-		o.MinEvents = *by.MinEvents
-	}
-	if by.AbsentBad != nil {
-		o.Indicator.AbsentBadZero = *by.AbsentBad == "zero"
-	}
-	if len(by.Sources) == 1 {
-		for _, q := range []**Query{&o.Indicator.Good, &o.Indicator.Bad, &o.Indicator.Total, &o.Indicator.Raw} {
-			if *q != nil {
-				moved := **q
-				moved.Source = by.Sources[0]
-				*q = &moved
-			}
-		}
-	}
-	if len(by.BurnRates) > 0 {
-		o.BurnRates = nil
-		for _, b := range by.BurnRates {
-			o.BurnRates = append(o.BurnRates, BurnRate(b))
-		}
-	}
+	return "raw"
 }
 
 // checkNames refuses two documents of one kind with one name.
@@ -203,9 +190,6 @@ func (l *loader) checkService(svc *Service) {
 	var longest time.Duration
 	for _, o := range svc.Objectives {
 		longest = max(longest, o.JudgeWindow)
-		for i, b := range o.BurnRates {
-			l.checkBurnRate(doc, o, i, b)
-		}
 	}
 	if doc == nil {
 		return
@@ -217,33 +201,6 @@ func (l *loader) checkService(svc *Service) {
 				FormatDuration(a.Settle), FormatDuration(longest), FormatDuration(within)))
 		}
 	}
-}
-
-// checkBurnRate points at the pair where the Remediation has it, otherwise at
-// the SLO, with the place where it can be changed.
-func (l *loader) checkBurnRate(doc *Document, o Objective, i int, b BurnRate) {
-	text := ""
-	switch {
-	case o.Target <= 0 || o.Window <= 0:
-		return // Is a fault already.
-	case b.Factor*(1-o.Target) >= 1:
-		text = burnText(b.Factor, o.Target)
-	case b.Long > o.Window:
-		text = fmt.Sprintf("has long window %s, longer than the SLO's own window %s", FormatDuration(b.Long), FormatDuration(o.Window))
-	default:
-		return
-	}
-	if doc != nil {
-		for _, name := range []string{o.ID, o.SLO} {
-			at := IndexPath(KeyPath("spec.objectives", name)+".burnRates", i)
-			if doc.Has(at) {
-				l.add(doc.Fault(at, "%s", text))
-				return
-			}
-		}
-	}
-	l.add(Fault{Pos: o.Pos, Text: fmt.Sprintf("objective %q: the default burn rate %s/%s %s: give burnRates in spec.objectives of a Remediation",
-		o.ID, FormatDuration(b.Short), FormatDuration(b.Long), text)})
 }
 
 // notes are remarks on what was read and changes nothing.

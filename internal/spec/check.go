@@ -124,8 +124,8 @@ func (c *checker) overrides(all map[string]override) {
 			c.that(*o.AbsentBad == "zero" || *o.AbsentBad == "unknown", at+".absentBad",
 				"%q is unknown here, want zero or unknown", shorten(*o.AbsentBad))
 		}
-		c.unique(at+".sources", o.Sources)
-		c.that(len(o.Sources) <= 1, at+".sources", "several sources are not supported by this version: name one")
+		c.sources(at+".sources", o.Sources)
+		c.that(o.Recorded == nil || *o.Recorded == "sloth", at+".recorded", "want sloth: no other rules are known")
 		for i, b := range o.BurnRates {
 			c.burnRate(IndexPath(at+".burnRates", i), b)
 		}

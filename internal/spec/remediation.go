@@ -76,22 +76,6 @@ type remediationSpec struct {
 	Escalation     escalationDoc       `yaml:"escalation"`
 }
 
-// override changes how an objective is judged.
-type override struct {
-	JudgeWindow *time.Duration `yaml:"judgeWindow"`
-	MinEvents   *float64       `yaml:"minEvents"`
-	AbsentBad   *string        `yaml:"absentBad"`
-	Sources     []string       `yaml:"sources"`
-	BurnRates   []burnRateDoc  `yaml:"burnRates"`
-}
-
-type burnRateDoc struct {
-	Short  time.Duration `yaml:"short,required"`
-	Long   time.Duration `yaml:"long,required"`
-	Factor float64       `yaml:"factor,required"`
-	Page   bool          `yaml:"page"`
-}
-
 type evidenceDoc struct {
 	Name   string   `yaml:"name,required"`
 	Query  string   `yaml:"query,required"`
