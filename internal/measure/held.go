@@ -58,9 +58,31 @@ func Hold(plan *Plan, before *Held) *Held {
 	return h
 }
 
-// Due returns the queries to ask at now: the judge window always, every other
-// that was never asked or whose cadence is over.
+// Due returns the queries that a pass needs at now: the judge window always,
+// every other that decides and was never asked, or whose cadence is over.
 func (h *Held) Due(now time.Time, sweep time.Duration) []Query {
+	return h.choose(func(o *objective, s slot, held Measurement) bool {
+		return o.decides(s) && h.due(o, s, held, now, sweep)
+	}, now)
+}
+
+// Shown returns the queries of windows that decide nothing and whose cadence is
+// over. They are the dearest, and no pass should wait for them.
+func (h *Held) Shown(now time.Time, sweep time.Duration) []Query {
+	return h.choose(func(o *objective, s slot, held Measurement) bool {
+		return !o.decides(s) && h.due(o, s, held, now, sweep)
+	}, now)
+}
+
+// Slow reports whether a window longer than an hour is due, so that services
+// with none need not wait for those that have one.
+func (h *Held) Slow(now time.Time, sweep time.Duration) bool {
+	return len(h.choose(func(o *objective, s slot, held Measurement) bool {
+		return s.window > time.Hour && o.decides(s) && h.due(o, s, held, now, sweep)
+	}, now)) > 0
+}
+
+func (h *Held) choose(wanted func(o *objective, s slot, held Measurement) bool, now time.Time) []Query {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.born.IsZero() || h.born.After(now) {
@@ -69,12 +91,18 @@ func (h *Held) Due(now time.Time, sweep time.Duration) []Query {
 	var qs []Query
 	for i, o := range h.plan.objectives {
 		for j, s := range o.slots {
-			if h.due(o, s, h.values[i][j], now, sweep) {
+			if wanted(o, s, h.values[i][j]) {
 				qs = append(qs, o.query(j, now))
 			}
 		}
 	}
 	return qs
+}
+
+// decides reports whether a window has a part in the state; others are only
+// shown.
+func (o *objective) decides(s slot) bool {
+	return s.acting || s.totalOnly && s.covers < o.o.Window || o.o.Window == o.o.JudgeWindow
 }
 
 func (h *Held) due(o *objective, s slot, held Measurement, now time.Time, sweep time.Duration) bool {
@@ -85,8 +113,7 @@ func (h *Held) due(o *objective, s slot, held Measurement, now time.Time, sweep 
 	case hourBefore && len(o.o.GroupBy) == 0:
 		return false // asked only where traffic is low
 	case held.ID.Window == 0:
-		decides := s.acting || s.totalOnly && s.covers < o.o.Window
-		return decides || now.Sub(h.born) >= time.Duration(o.phase%uint64(shown))
+		return o.decides(s) || now.Sub(h.born) >= time.Duration(o.phase%uint64(shown))
 	}
 	return passed(held.AsOf.Add(s.before), now, s.cadence(held, sweep), o.phase)
 }
@@ -154,7 +181,7 @@ func (h *Held) Follow(now time.Time, sweep time.Duration) []Query {
 				continue // just asked
 			}
 			hourBefore := s.totalOnly && s.covers == 0
-			decides := s.acting || s.covers > 0 && s.covers < o.o.Window
+			decides := s.acting || s.covers > 0 && o.decides(s)
 			old := held.ID.Window == 0 || now.Sub(held.AsOf.Add(s.before)) >= max(sweep, max(s.window, s.covers)/refresh/hasten)
 			if low && hourBefore || misses && decides && old {
 				qs = append(qs, o.query(j, now))
@@ -194,18 +221,9 @@ func ungroup(gs []NamedGroup) []Measurement {
 // Renew returns the queries of all windows that decide, however fresh they are,
 // and of those that are shown and not held: for the look just before an effect.
 func (h *Held) Renew(now time.Time, sweep time.Duration) []Query {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var qs []Query
-	for i, o := range h.plan.objectives {
-		for j, s := range o.slots {
-			decides := s.acting || s.totalOnly && s.covers < o.o.Window
-			if decides || !s.holds(h.values[i][j], now, sweep) {
-				qs = append(qs, o.query(j, now))
-			}
-		}
-	}
-	return qs
+	return h.choose(func(o *objective, s slot, held Measurement) bool {
+		return o.decides(s) || !s.holds(held, now, sweep)
+	}, now)
 }
 
 // Measured returns everything that is held, as of now. A value that is older
