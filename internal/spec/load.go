@@ -3,6 +3,7 @@ package spec
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // File is one document file as read by the caller.
@@ -14,7 +15,8 @@ type File struct {
 // Reader reads the SLOs of one format. The children of this package are
 // readers; the caller chooses which to pass to Load.
 type Reader interface {
-	// APIVersion is the format's, e.g. openslo/v1.
+	// APIVersion is the format's, e.g. openslo/v1. In a document without an
+	// apiVersion it stands at version, e.g. prometheus/v1.
 	APIVersion() string
 	// Read gets all documents of the format at once, because they refer to one
 	// another.
@@ -23,6 +25,8 @@ type Reader interface {
 
 // Reading is what a Reader found.
 type Reading struct {
+	// APIVersion is the Reader's; whoever calls it fills it in.
+	APIVersion string
 	Services   []ServiceReading
 	Objectives []ObjectiveReading
 	Notes      []Note
@@ -47,6 +51,9 @@ type ObjectiveReading struct {
 	Digests   []string
 	// ServicePos is where the objective names its service.
 	ServicePos Position
+	// Labels are those of the SLO. They are for whoever writes it out again:
+	// nothing that is measured or decided depends on them.
+	Labels map[string]string
 }
 
 // Load reads all documents at once and returns everything they say, or Faults
@@ -54,24 +61,8 @@ type ObjectiveReading struct {
 // itself and leaves each other apiVersion to its reader. While a file cannot be
 // read, nothing is said about what is missing or does not fit: it may be there.
 func Load(files []File, readers []Reader) (Set, error) {
-	l := loader{byVersion: map[string][]Document{}, seen: map[Fault]bool{}}
-	complete := true
-	for _, f := range files {
-		docs, faults, whole := documents(f)
-		complete = complete && whole
-		l.add(faults...)
-		for _, d := range docs {
-			l.sort(d, readers)
-		}
-	}
-	for _, r := range readers {
-		if docs := l.byVersion[r.APIVersion()]; len(docs) > 0 {
-			reading, faults := r.Read(docs)
-			l.add(faults...)
-			l.readings = append(l.readings, reading)
-		}
-	}
-	if !complete {
+	l := newLoader()
+	if complete := l.read(files, readers); !complete {
 		return Set{}, l.faults.Err()
 	}
 	for _, r := range l.readings {
@@ -84,9 +75,52 @@ func Load(files []File, readers []Reader) (Set, error) {
 	return set, nil
 }
 
+// Read reads what each Reader finds in the files, without joining it into
+// services: an SLO that needs a Remediation to be loaded is read all the same.
+// There are no Readings beside Faults.
+func Read(files []File, readers []Reader) ([]Reading, error) {
+	l := newLoader()
+	if complete := l.read(files, readers); complete {
+		for _, r := range l.readings {
+			l.add(r.Unresolved...)
+		}
+	}
+	if err := l.faults.Err(); err != nil {
+		return nil, err
+	}
+	return l.readings, nil
+}
+
+func newLoader() *loader {
+	return &loader{byFormat: map[string][]Document{}, seen: map[Fault]bool{}}
+}
+
+// read gives each document to its reader. It reports whether all files could be
+// read to their end.
+func (l *loader) read(files []File, readers []Reader) (complete bool) {
+	complete = true
+	for _, f := range files {
+		docs, faults, whole := documents(f)
+		complete = complete && whole
+		l.add(faults...)
+		for _, d := range docs {
+			l.sort(d, readers)
+		}
+	}
+	for _, r := range readers {
+		if docs := l.byFormat[r.APIVersion()]; len(docs) > 0 {
+			reading, faults := r.Read(docs)
+			reading.APIVersion = r.APIVersion()
+			l.add(faults...)
+			l.readings = append(l.readings, reading)
+		}
+	}
+	return complete
+}
+
 // loader collects what the documents say, and every fault.
 type loader struct {
-	byVersion    map[string][]Document
+	byFormat     map[string][]Document
 	readings     []Reading
 	remediations []remediation
 	maintenances []limit[Maintenance]
@@ -104,8 +138,6 @@ type limit[T any] struct {
 // foreign are formats that people have, with what to do about each.
 var foreign = map[string]string{
 	"openslo/v1alpha":      "is not supported: write it as openslo/v1",
-	"sloth.slok.dev/v1":    "(Sloth) is not supported by this version: write the SLO as openslo/v1",
-	"pyrra.dev/v1alpha1":   "(Pyrra) is not supported by this version: write the SLO as openslo/v1",
 	"n9/v1alpha":           "(Nobl9) is not supported: write the SLO as openslo/v1",
 	"openslo.com/v2alpha1": "is not supported: write it as openslo/v1",
 }
@@ -120,24 +152,33 @@ func (l *loader) sort(d Document, readers []Reader) {
 		l.own(d)
 		return
 	}
-	versions := []string{Group}
+	key, format := d.format()
+	formats := []string{Group}
 	for _, r := range readers {
-		if r.APIVersion() == d.APIVersion {
-			l.byVersion[d.APIVersion] = append(l.byVersion[d.APIVersion], d)
+		if r.APIVersion() == format {
+			l.byFormat[format] = append(l.byFormat[format], d)
 			return
 		}
-		versions = append(versions, r.APIVersion())
+		formats = append(formats, r.APIVersion())
 	}
-	switch what, known := foreign[d.APIVersion]; {
+	switch what, known := foreign[format]; {
 	case known:
-		l.add(d.Fault("apiVersion", "%s %s", d.APIVersion, what))
-	case d.APIVersion == "" && scalarAt(d.root.node, "version") == "prometheus/v1":
-		l.add(d.Fault("version", "prometheus/v1 (Sloth) is not supported by this version: write the SLO as openslo/v1"))
-	case d.APIVersion == "":
-		l.add(d.Fault("apiVersion", "is required: every document says its format, e.g. %s", Group))
+		l.add(d.Fault(key, "%s %s", format, what))
+	case format == "":
+		l.add(d.Fault(key, "is required: every document says its format, e.g. %s", Group))
 	default:
-		l.add(d.Fault("apiVersion", "unknown format %q, %s", shorten(d.APIVersion), didYouMean(d.APIVersion, versions)))
+		l.add(d.Fault(key, "unknown format %q, %s", shorten(format), didYouMean(format, formats)))
 	}
+}
+
+// format is what a document says that it is, and the key that says it: files
+// of Sloth have a version where others have an apiVersion. A version without a
+// group, such as 3, is something else's.
+func (d Document) format() (key, format string) {
+	if version := scalarAt(d.root.node, "version"); d.APIVersion == "" && strings.Contains(version, "/") {
+		return "version", version
+	}
+	return "apiVersion", d.APIVersion
 }
 
 // add keeps one fault for each value: the first says it best.

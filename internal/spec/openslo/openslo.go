@@ -1,16 +1,25 @@
 // Package openslo reads OpenSLO v1 (https://openslo.com): Service, SLI, SLO
 // and DataSource. It takes checked documents and gives services with their
-// objectives, or faults.
+// objectives, or faults; Write is the way back.
 //
-// What is read is the part of OpenSLO that can be measured without a guess:
-// ratios of good or bad to total and raw ratios, over one rolling window,
-// counted by occurrences. Everything else is refused by its name. AlertPolicy,
-// AlertCondition and AlertNotificationTarget are named in a note, because
-// pages are the Remediation's.
+// What is read is the part of OpenSLO that Prometheus can answer without a
+// guess, over one rolling window: ratios of good or bad to total, raw ratios,
+// and thresholds. Calendar windows, composites and other metric sources are
+// refused by their names. AlertPolicy, AlertCondition and
+// AlertNotificationTarget are named in a note, because pages are the
+// Remediation's.
 //
 // PromQL is read from metricSource.spec.query. It holds {{.window}} where the
 // range goes; without it, counter: true means a plain selector, which is
-// wrapped as sum(increase(selector[window])).
+// wrapped as sum(increase(selector[window])). The query of a thresholdMetric is
+// asked at instants and has no {{.window}}: its value is compared in the query's
+// own unit, at points that lie 30 s apart, and the share of points at which
+// the comparison holds is measured.
+//
+// With Timeslices the share of good slices is measured, and with RatioTimeslices
+// the mean of the slices' ratios. Slices are aligned to their length since 1970.
+// A point or a slice without a value, or with NaN (no traffic: 0/0), is left out
+// and never counts as bad.
 package openslo
 
 import (
@@ -79,15 +88,29 @@ func (r *reader) note(d spec.Document, format string, args ...any) {
 	r.reading.Notes = append(r.reading.Notes, spec.Note{Pos: d.Pos, Text: fmt.Sprintf(format, args...)})
 }
 
-// unique refuses a second document of one kind and name.
+// unique refuses a second document of one kind and name. An SLO's name is its
+// service's own: twenty services have an SLO availability.
 func (r *reader) unique(d spec.Document) bool {
 	key := d.Kind + " " + d.Name
+	if d.Kind == "SLO" {
+		key += " " + serviceOf(d)
+	}
 	if at, dup := r.first[key]; dup && d.Name != "" {
 		r.add(d.Fault("metadata.name", "%s %q is in %s already", d.Kind, d.Name, at))
 		return false
 	}
 	r.first[key] = d.Pos
 	return true
+}
+
+func serviceOf(d spec.Document) string {
+	if s, ok := d.Root().Child("spec"); ok {
+		if name, ok := s.Child("service"); ok {
+			text, _ := name.Text()
+			return text
+		}
+	}
+	return ""
 }
 
 // envelope is the outside of each document.

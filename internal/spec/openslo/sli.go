@@ -8,7 +8,7 @@ import (
 
 // sli is an SLI document that an indicatorRef can name.
 type sli struct {
-	indicator spec.Indicator
+	indicator indicator
 	digests   []string
 	doc       spec.Document
 	used      *bool
@@ -20,9 +20,17 @@ type sliDoc struct {
 }
 
 type indicatorSpec struct {
-	Description     string     `yaml:"description"`
-	RatioMetric     *ratio     `yaml:"ratioMetric"`
-	ThresholdMetric spec.Value `yaml:"thresholdMetric"`
+	Description     string  `yaml:"description"`
+	RatioMetric     *ratio  `yaml:"ratioMetric"`
+	ThresholdMetric *metric `yaml:"thresholdMetric"`
+}
+
+// indicator is what an SLI says, before a budgeting method and an objective
+// make of it what is measured.
+type indicator struct {
+	ratio spec.Indicator
+	// threshold is the query whose value an objective bounds; nil for a ratio.
+	threshold *spec.Query
 }
 
 type ratio struct {
@@ -85,19 +93,33 @@ func (in *indicators) fault(path, format string, args ...any) {
 	in.reader.add(in.doc.Fault(path, format, args...))
 }
 
-func (in *indicators) read(at string, s indicatorSpec) spec.Indicator {
-	if in.doc.Has(at + ".thresholdMetric") {
-		in.fault(at+".thresholdMetric", "thresholdMetric is not supported by this version: "+
-			"count events on the good side of the threshold as a ratioMetric, e.g. from a histogram's bucket")
-		return spec.Indicator{}
+func (in *indicators) read(at string, s indicatorSpec) indicator {
+	hasRatio, hasThreshold := in.doc.Has(at+".ratioMetric"), in.doc.Has(at+".thresholdMetric")
+	switch {
+	case hasRatio && hasThreshold:
+		in.fault(at+".thresholdMetric", "is given beside ratioMetric: give one of them")
+	case s.ThresholdMetric != nil:
+		return indicator{threshold: in.threshold(at+".thresholdMetric", *s.ThresholdMetric)}
+	case s.RatioMetric != nil:
+		return indicator{ratio: in.ratio(at+".ratioMetric", *s.RatioMetric)}
+	case !in.quiet:
+		in.fault(at+".ratioMetric", "is required: give ratioMetric or thresholdMetric")
 	}
-	if s.RatioMetric == nil {
-		if !in.quiet {
-			in.fault(at+".ratioMetric", "is required")
-		}
-		return spec.Indicator{}
+	return indicator{}
+}
+
+// threshold reads a query whose value is compared at instants, so its range is
+// its own and not the window's.
+func (in *indicators) threshold(at string, m metric) *spec.Query {
+	q, path, ok := in.source(at, m)
+	switch err := q.CheckInstant(); {
+	case !ok:
+	case q.HasWindow():
+		in.fault(path, "has {{.window}}, but a threshold compares the value at instants: write a range of its own, e.g. [5m]")
+	case err != nil:
+		in.fault(path, "%s", err)
 	}
-	return in.ratio(at+".ratioMetric", *s.RatioMetric)
+	return q
 }
 
 func (in *indicators) ratio(at string, m ratio) spec.Indicator {
@@ -156,26 +178,30 @@ func (in *indicators) query(at string, m *metric, counter bool) *spec.Query {
 	if m == nil {
 		return nil
 	}
+	q, path, ok := in.source(at, *m)
+	q.Counter = counter && !q.HasWindow()
+	if err := q.Check(); ok && err != nil {
+		in.fault(path, "%s", err)
+	}
+	return q
+}
+
+// source reads the query of a metric, and where it stands; not ok is a fault
+// already.
+func (in *indicators) source(at string, m metric) (q *spec.Query, path string, ok bool) {
 	at += ".metricSource"
-	ref := m.MetricSource.MetricSourceRef
-	q := &spec.Query{Counter: counter, Source: ref, Pos: in.doc.Positions().At(at + ".spec.query")}
+	path = at + ".spec.query"
+	q = &spec.Query{Source: m.MetricSource.MetricSourceRef, Pos: in.doc.Positions().At(path)}
 	if !in.prometheus(at, m.MetricSource) {
-		return q
+		return q, path, false
 	}
 	var s prometheusSpec
 	if faults := m.MetricSource.Spec.Decode(&s); len(faults) > 0 {
 		in.reader.add(faults...)
-		return q
-	}
-	if !in.doc.Has(at + ".spec.query") {
-		return q // The missing spec is a fault already.
+		return q, path, false
 	}
 	q.Expr = strings.TrimSpace(s.Query)
-	q.Counter = counter && !q.HasWindow()
-	if err := q.Check(); err != nil {
-		in.fault(at+".spec.query", "%s", err)
-	}
-	return q
+	return q, path, in.doc.Has(path) // A missing spec is a fault already.
 }
 
 // prometheus reports whether the source is one that can be asked, and refuses

@@ -46,11 +46,11 @@ type calendar struct {
 type objectiveDoc struct {
 	DisplayName     string        `yaml:"displayName"`
 	Op              string        `yaml:"op"`
-	Value           any           `yaml:"value"`
+	Value           *float64      `yaml:"value"`
 	Target          *float64      `yaml:"target"`
 	TargetPercent   *float64      `yaml:"targetPercent"`
-	TimeSliceTarget any           `yaml:"timeSliceTarget"`
-	TimeSliceWindow any           `yaml:"timeSliceWindow"`
+	TimeSliceTarget *float64      `yaml:"timeSliceTarget"`
+	TimeSliceWindow spec.Value    `yaml:"timeSliceWindow"`
 	Indicator       any           `yaml:"indicator"`
 	IndicatorRef    any           `yaml:"indicatorRef"`
 	CompositeWeight any           `yaml:"compositeWeight"`
@@ -75,17 +75,18 @@ func (r *reader) readSLO(d spec.Document) {
 	}
 	indicator, digests := s.indicator(doc.Spec)
 	window := s.window(doc.Spec.TimeWindow)
-	s.budgeting(doc.Spec.BudgetingMethod)
 	if doc.Spec.AlertPolicies != nil {
 		r.note(d, "SLO %q: alertPolicies are not used: pages are the Remediation's", d.Name)
 	}
 	for i, o := range doc.Spec.Objectives {
 		at := spec.IndexPath("spec.objectives", i)
+		m := s.method(at, doc.Spec.BudgetingMethod, o)
+		s.operands(at, o, indicator)
+		s.noComposite(at)
 		objective := spec.Objective{
 			ID: s.id(at, o, len(doc.Spec.Objectives)), SLO: d.Name, Description: doc.Spec.Description,
-			Target: s.target(at, o), Window: window, Indicator: indicator, Pos: o.Pos,
+			Target: s.target(at, o), Window: window, Indicator: indicator.measured(m), Slice: m.slice, Pos: o.Pos,
 		}
-		s.onlyRatio(at)
 		r.reading.Objectives = append(r.reading.Objectives, spec.ObjectiveReading{
 			Service: doc.Spec.Service, Objective: objective, Digests: append(slices.Clone(digests), d.Digest()),
 			ServicePos: d.Positions().At("spec.service"),
@@ -100,7 +101,7 @@ func (s *sloReader) fault(path, format string, args ...any) {
 	s.add(s.doc.Fault(path, format, args...))
 }
 
-func (s *sloReader) indicator(doc sloSpec) (spec.Indicator, []string) {
+func (s *sloReader) indicator(doc sloSpec) (indicator, []string) {
 	hasInline, hasRef := s.doc.Has("spec.indicator"), s.doc.Has("spec.indicatorRef")
 	switch {
 	case hasInline && hasRef:
@@ -114,7 +115,7 @@ func (s *sloReader) indicator(doc sloSpec) (spec.Indicator, []string) {
 	case !hasInline && !s.composite(doc):
 		s.fault("spec.indicator", "is required: give an indicator, or name an SLI by indicatorRef")
 	}
-	return spec.Indicator{}, nil
+	return indicator{}, nil
 }
 
 // composite reports whether the indicators stand in the objectives, which is
@@ -128,7 +129,7 @@ func (s *sloReader) composite(doc sloSpec) bool {
 	return false
 }
 
-func (s *sloReader) ref(name string) (spec.Indicator, []string) {
+func (s *sloReader) ref(name string) (indicator, []string) {
 	found, ok := s.slis[name]
 	if !ok {
 		known := make([]string, 0, len(s.slis))
@@ -140,7 +141,7 @@ func (s *sloReader) ref(name string) (spec.Indicator, []string) {
 			hint = "did you mean " + near + "?"
 		}
 		s.reading.Unresolved = append(s.reading.Unresolved, s.doc.Fault("spec.indicatorRef", "there is no SLI %q: %s", name, hint))
-		return spec.Indicator{}, nil
+		return indicator{}, nil
 	}
 	*found.used = true
 	return found.indicator, found.digests
@@ -183,7 +184,7 @@ func text(c *calendar) (string, bool) {
 func (s *sloReader) duration(path, raw string) time.Duration {
 	if raw == "" {
 		if !s.quiet {
-			s.fault(path, "is empty: write a rolling window like 28d")
+			s.fault(path, "is empty: write a duration like 28d")
 		}
 		return 0
 	}
@@ -201,16 +202,6 @@ func (s *sloReader) duration(path, raw string) time.Duration {
 		s.fault(path, "is %s, want more than 0, at most 366d", raw)
 	}
 	return d
-}
-
-func (s *sloReader) budgeting(method string) {
-	switch method {
-	case "Occurrences", "":
-	case "Timeslices", "RatioTimeslices":
-		s.fault("spec.budgetingMethod", "%s is not supported by this version: use Occurrences", method)
-	default:
-		s.fault("spec.budgetingMethod", "unknown method %q: use Occurrences", method)
-	}
 }
 
 func (s *sloReader) target(at string, o objectiveDoc) float64 {
@@ -245,23 +236,4 @@ func (s *sloReader) id(at string, o objectiveDoc, count int) string {
 		s.fault(at+".displayName", "%q names no objective: with several in one SLO each needs a name of letters, digits, ' ', '.', '_' and '-'", o.DisplayName)
 	}
 	return s.doc.Name + "/" + o.DisplayName
-}
-
-// onlyRatio refuses what belongs to the parts of OpenSLO that are not read.
-func (s *sloReader) onlyRatio(at string) {
-	threshold := s.doc.Has("spec.indicator.spec.thresholdMetric") // Refused there, with its operands.
-	for _, k := range []struct{ key, text string }{
-		{"op", "op is for thresholdMetric; a ratio has only its target: remove it"},
-		{"value", "value is for thresholdMetric; a ratio has only its target: remove it"},
-		{"timeSliceTarget", "timeSliceTarget is for Timeslices, which this version does not support: remove it"},
-		{"timeSliceWindow", "timeSliceWindow is for Timeslices, which this version does not support: remove it"},
-		{"indicator", "composite SLOs are not supported by this version: give each indicator its own SLO"},
-		{"indicatorRef", "composite SLOs are not supported by this version: give each indicator its own SLO"},
-		{"compositeWeight", "composite SLOs are not supported by this version: give each indicator its own SLO"},
-	} {
-		operand := k.key == "op" || k.key == "value"
-		if s.doc.Has(at+"."+k.key) && (!threshold || !operand) {
-			s.fault(at+"."+k.key, "%s", k.text)
-		}
-	}
 }
