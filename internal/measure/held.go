@@ -62,7 +62,7 @@ func Hold(plan *Plan, before *Held) *Held {
 // every other that decides and was never asked, or whose cadence is over.
 func (h *Held) Due(now time.Time, sweep time.Duration) []Query {
 	return h.choose(func(o *objective, s slot, held Measurement) bool {
-		return o.decides(s) && h.due(o, s, held, now, sweep)
+		return s.acting && h.due(o, s, held, now, sweep)
 	}, now)
 }
 
@@ -70,7 +70,7 @@ func (h *Held) Due(now time.Time, sweep time.Duration) []Query {
 // over. They are the dearest, and no pass should wait for them.
 func (h *Held) Shown(now time.Time, sweep time.Duration) []Query {
 	return h.choose(func(o *objective, s slot, held Measurement) bool {
-		return !o.decides(s) && h.due(o, s, held, now, sweep)
+		return !s.acting && h.due(o, s, held, now, sweep)
 	}, now)
 }
 
@@ -78,7 +78,7 @@ func (h *Held) Shown(now time.Time, sweep time.Duration) []Query {
 // with none need not wait for those that have one.
 func (h *Held) Slow(now time.Time, sweep time.Duration) bool {
 	return len(h.choose(func(o *objective, s slot, held Measurement) bool {
-		return s.window > time.Hour && o.decides(s) && h.due(o, s, held, now, sweep)
+		return s.window > time.Hour && s.acting && h.due(o, s, held, now, sweep)
 	}, now)) > 0
 }
 
@@ -99,21 +99,14 @@ func (h *Held) choose(wanted func(o *objective, s slot, held Measurement) bool, 
 	return qs
 }
 
-// decides reports whether a window has a part in the state; others are only
-// shown.
-func (o *objective) decides(s slot) bool {
-	return s.acting || s.totalOnly && s.covers < o.o.Window || o.o.Window == o.o.JudgeWindow
-}
-
 func (h *Held) due(o *objective, s slot, held Measurement, now time.Time, sweep time.Duration) bool {
-	hourBefore := s.totalOnly && s.covers == 0
 	switch {
 	case s.window == o.o.JudgeWindow && s.before == 0 && !s.totalOnly:
 		return true
-	case hourBefore && len(o.o.GroupBy) == 0:
+	case s.totalOnly && s.covers == 0 && len(o.o.GroupBy) == 0:
 		return false // asked only where traffic is low
 	case held.ID.Window == 0:
-		return o.decides(s) || now.Sub(h.born) >= time.Duration(o.phase%uint64(shown))
+		return s.acting || now.Sub(h.born) >= time.Duration(o.phase%uint64(shown))
 	}
 	return passed(held.AsOf.Add(s.before), now, s.cadence(held, sweep), o.phase)
 }
@@ -180,8 +173,8 @@ func (h *Held) Follow(now time.Time, sweep time.Duration) []Query {
 			if held.ID.At.Equal(s.at(now)) {
 				continue // just asked
 			}
-			hourBefore := s.totalOnly && s.covers == 0
-			decides := s.acting || s.covers > 0 && o.decides(s)
+			hourBefore := s.totalOnly && s.window == HourBefore && s.before == o.o.JudgeWindow
+			decides := s.acting && !hourBefore
 			old := held.ID.Window == 0 || now.Sub(held.AsOf.Add(s.before)) >= max(sweep, max(s.window, s.covers)/refresh/hasten)
 			if low && hourBefore || misses && decides && old {
 				qs = append(qs, o.query(j, now))
@@ -222,7 +215,7 @@ func ungroup(gs []NamedGroup) []Measurement {
 // and of those that are shown and not held: for the look just before an effect.
 func (h *Held) Renew(now time.Time, sweep time.Duration) []Query {
 	return h.choose(func(o *objective, s slot, held Measurement) bool {
-		return o.decides(s) || !s.holds(held, now, sweep)
+		return s.acting || !s.holds(held, now, sweep)
 	}, now)
 }
 

@@ -15,6 +15,8 @@ const HourBefore = time.Hour
 type Query struct {
 	ID     ID
 	Source string
+	// Shown: nothing waits for it, so a source gives it what others leave.
+	Shown bool
 	// Refused says why the query must not be asked; the answer is
 	// Unknown(query-error) with these words.
 	Refused string
@@ -31,7 +33,7 @@ type slot struct {
 	// covers is the long window of which this shows whether data covers it;
 	// zero for others.
 	covers time.Duration
-	// acting: the window decides the state, otherwise it is only shown.
+	// acting: the window has a part in the state, otherwise it is only shown.
 	acting bool
 }
 
@@ -54,18 +56,24 @@ func slotsOf(o spec.Objective, in spec.Indicator) []slot {
 	for _, b := range o.BurnRates {
 		long = append(long, b.Long)
 	}
+	paged := func(w time.Duration, is func(spec.BurnRate) time.Duration) bool {
+		return slices.ContainsFunc(o.BurnRates, func(b spec.BurnRate) bool { return b.Page && is(b) == w })
+	}
+	isShort := func(b spec.BurnRate) time.Duration { return b.Short }
+	isLong := func(b spec.BurnRate) time.Duration { return b.Long }
 	for _, w := range o.Windows() {
-		paged := slices.ContainsFunc(o.BurnRates, func(b spec.BurnRate) bool { return b.Page && (b.Short == w || b.Long == w) })
-		out = append(out, slot{window: w, acting: paged || w == o.JudgeWindow})
+		out = append(out, slot{window: w, acting: paged(w, isShort) || paged(w, isLong) || w == o.JudgeWindow})
 	}
 	slices.Sort(long)
 	for _, w := range slices.Compact(long) {
 		if w > 0 {
-			out = append(out, slot{window: o.JudgeWindow, before: max(w-o.JudgeWindow, 0), totalOnly: true, covers: w})
+			out = append(out, slot{
+				window: o.JudgeWindow, before: max(w-o.JudgeWindow, 0), totalOnly: true, covers: w, acting: paged(w, isLong),
+			})
 		}
 	}
 	if in.Total != nil {
-		out = append(out, slot{window: HourBefore, before: o.JudgeWindow, totalOnly: true})
+		out = append(out, slot{window: HourBefore, before: o.JudgeWindow, totalOnly: true, acting: true})
 	}
 	seen := map[slot]bool{}
 	return slices.DeleteFunc(out, func(s slot) bool {
@@ -77,7 +85,9 @@ func slotsOf(o spec.Objective, in spec.Indicator) []slot {
 }
 
 func (o *objective) query(slot int, now time.Time) Query {
-	return Query{ID: o.id(o.slots[slot], now), Source: o.source, Refused: o.refused, o: o, slot: slot}
+	return Query{
+		ID: o.id(o.slots[slot], now), Source: o.source, Shown: !o.slots[slot].acting, Refused: o.refused, o: o, slot: slot,
+	}
 }
 
 // Pass returns every query that Assess needs for the service at one instant,

@@ -48,6 +48,20 @@ func (w *watch) due(service string, now time.Time, sweep time.Duration) []measur
 	return nil
 }
 
+// shown are the windows that decide nothing and whose cadence is over.
+func (w *watch) shown(service string, now time.Time, sweep time.Duration) []measure.Query {
+	if held, _ := w.of(service); held != nil {
+		return held.Shown(now, sweep)
+	}
+	return nil
+}
+
+// slow reports whether a long window of the service is due.
+func (w *watch) slow(service string, now time.Time, sweep time.Duration) bool {
+	held, _ := w.of(service)
+	return held != nil && held.Slow(now, sweep)
+}
+
 // renew are all windows that decide.
 func (w *watch) renew(service string, now time.Time, sweep time.Duration) []measure.Query {
 	if held, _ := w.of(service); held != nil {
@@ -103,6 +117,13 @@ func (r *Reconciler) ask(ctx context.Context, services []spec.Service, choose fu
 		}
 		begin = ends[i]
 	}
+}
+
+// show asks for the windows that are only shown. What decides is not waiting for
+// it: a month of samples can take a source longer than a sweep.
+func (r *Reconciler) show(ctx context.Context, services []spec.Service) {
+	now, sweep := r.o.Now(), r.o.Config.Sweep.Interval
+	r.ask(ctx, services, func(service string) []measure.Query { return r.watch.shown(service, now, sweep) })
 }
 
 // look measures some services at one instant, all their queries at once, and

@@ -72,14 +72,13 @@ func (l *loop) sweep() {
 	l.r.keep(l.work)
 	set := l.r.Set()
 	for _, g := range bySource(set) {
-		l.begin("source "+g.sources, func() {
-			now := l.r.o.Now()
-			f := l.r.look(l.work, set, g.services, now)
-			for _, svc := range g.services {
-				l.pass(svc, f, now)
-			}
-			l.tellSoon()
-		})
+		for _, services := range l.split(g.services) {
+			l.begun.Go(func() {
+				l.r.guard("source "+g.sources, func() { l.look(set, services) })
+				l.looked(services)
+			})
+		}
+		l.begin("shown "+g.sources, func() { l.r.show(l.work, g.services) })
 	}
 	l.begin("orphans", func() {
 		// It gives its slot back while it waits, as a pass does.
@@ -89,6 +88,51 @@ func (l *loop) sweep() {
 	})
 }
 
+// split takes the services that nobody is looking at now, those without a long
+// window that is due first: they do not wait for the others.
+func (l *loop) split(services []spec.Service) [][]spec.Service {
+	now, sweep := l.r.o.Now(), l.r.o.Config.Sweep.Interval
+	var quick, slow []spec.Service
+	late := false
+	l.mu.Lock()
+	for _, svc := range services {
+		name := "look " + svc.Name
+		switch {
+		case l.busy[name]:
+			late = true
+			continue
+		case l.r.watch.slow(svc.Name, now, sweep):
+			slow = append(slow, svc)
+		default:
+			quick = append(quick, svc)
+		}
+		l.busy[name] = true
+	}
+	l.mu.Unlock()
+	if late {
+		l.r.tel.late()
+	}
+	return slices.DeleteFunc([][]spec.Service{quick, slow}, func(s []spec.Service) bool { return len(s) == 0 })
+}
+
+// look measures services together and begins their passes.
+func (l *loop) look(set spec.Set, services []spec.Service) {
+	now := l.r.o.Now()
+	f := l.r.look(l.work, set, services, now)
+	for _, svc := range services {
+		l.pass(svc, f, now)
+	}
+	l.tellSoon()
+}
+
+func (l *loop) looked(services []spec.Service) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, svc := range services {
+		delete(l.busy, "look "+svc.Name)
+	}
+}
+
 // begin runs f by itself unless the last one of that name still runs.
 func (l *loop) begin(name string, f func()) {
 	l.mu.Lock()
@@ -96,7 +140,6 @@ func (l *loop) begin(name string, f func()) {
 	l.busy[name] = true
 	l.mu.Unlock()
 	if running {
-		l.r.tel.late()
 		return
 	}
 	l.begun.Go(func() {

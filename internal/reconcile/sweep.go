@@ -22,6 +22,7 @@ func (r *Reconciler) Sweep(ctx context.Context) []Result {
 	now := r.o.Now()
 	r.keep(ctx)
 	set := r.Set()
+	r.show(ctx, set.Services)
 	f := r.look(ctx, set, set.Services, now)
 	r.orphans(ctx, f, now)
 	results := make([]Result, len(set.Services))
