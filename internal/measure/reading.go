@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql/parser"
 )
 
 // Reading is the answer to one expression at one instant: its series, or the
@@ -77,7 +78,11 @@ func GroupName(by []string, value func(label string) string) string {
 		if i > 0 {
 			out = append(out, ", "...)
 		}
-		out = append(out, label...)
+		if model.LabelName(label).IsValidLegacy() {
+			out = append(out, label...)
+		} else {
+			out = strconv.AppendQuote(out, label)
+		}
 		out = append(out, '=')
 		out = strconv.AppendQuote(out, value(label))
 	}
@@ -115,3 +120,15 @@ func (v value) instant() (time.Time, value) {
 }
 
 func formatNumber(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+
+// GroupLabels reads back what GroupName wrote; nil for anything else.
+func GroupLabels(name string) map[string]string {
+	if name == "" {
+		return nil
+	}
+	ls, err := parser.NewParser(parser.Options{}).ParseMetric("{" + name + "}")
+	if err != nil {
+		return nil
+	}
+	return ls.Map()
+}

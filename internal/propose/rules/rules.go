@@ -88,7 +88,7 @@ func (ru rule) proposal(r propose.Request, who propose.Proposer) propose.Proposa
 	}
 	it, _ := r.Catalogue.Item(p.Action)
 	var err error
-	if p.Parameters, err = ru.Propose.resolve(it); err == nil {
+	if p.Parameters, err = ru.Propose.resolve(r, it); err == nil {
 		err = propose.Check(it, p.Parameters)
 	}
 	if err != nil {

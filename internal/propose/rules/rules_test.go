@@ -79,6 +79,17 @@ func request(service string, edit ...func(*propose.Request)) propose.Request {
 	return r
 }
 
+// grouped gives the missed objective a worst group, and the catalogue an action
+// for one host.
+func grouped(name string) func(*propose.Request) {
+	return func(r *propose.Request) {
+		r.Assessment.Objectives[0].Group = name
+		r.Catalogue = append(r.Catalogue, propose.Item{LiveKnown: true, Action: spec.Action{
+			Name: "drain", Parameters: []spec.Parameter{{Name: "host", Type: spec.String, Pattern: "[a-z]+"}},
+		}})
+	}
+}
+
 func attempts(ts ...propose.Tried) func(*propose.Request) {
 	return func(r *propose.Request) { r.Tried = ts }
 }
@@ -133,6 +144,8 @@ func TestPropose(t *testing.T) {
 		"EnumHasTheWord":   {reason: "An enum's own text is text.", file: "rules: [{propose: {action: tune, parameters: {pool: previous, ratio: 1}}}]", req: request("checkout"), want: act("1", "tune", propose.Parameters{"pool": "previous", "ratio": int64(1)})},
 		"LiveBound":        {reason: "Bounds hold for rules too.", file: "rules: [{propose: {action: scale, parameters: {replicas: 9}}}]", req: request("checkout"), want: bad(`malformed: rule rules.yaml:1: action scale: parameter "replicas": 9 is above the maximum 8 (2 times 4)`)},
 		"LiveUnknown":      {reason: "Unknown is no value.", file: "rules: [{propose: {action: rollback-flag, parameters: {version: previous}}}]", req: request("checkout", func(r *propose.Request) { r.Catalogue[0].LiveKnown = false }), want: bad(`malformed: rule rules.yaml:1: action rollback-flag: parameter version: previous is not known: the target's state could not be observed`)},
+		"WorstGroup":       {reason: "The host that is missed, and no other.", file: "rules: [{propose: {action: drain, parameters: {host: worst}}}]", req: request("checkout", grouped(`host="a", zone="eu"`)), want: act("1", "drain", propose.Parameters{"host": "a"})},
+		"NoWorstGroup":     {reason: "Without groups there is no worst one.", file: "rules: [{propose: {action: drain, parameters: {host: worst}}}]", req: request("checkout", grouped("")), want: bad(`malformed: rule rules.yaml:1: action drain: parameter host: no missed objective has a worst group with a label of that name`)},
 		"NoPrevious":       {reason: "Nothing to go back to.", file: "rules: [{propose: {action: rollback-flag, parameters: {version: previous}}}]", req: request("checkout", func(r *propose.Request) { r.Catalogue[0].Live = propose.Live{"previousVersion": []string{}} }), want: bad(`malformed: rule rules.yaml:1: action rollback-flag: parameter version: previous is not known: the observed list previousVersion is empty`)},
 		"MissingParameter": {reason: "All are required.", file: "rules: [{propose: {action: scale}}]", req: request("checkout"), want: bad(`malformed: rule rules.yaml:1: action scale: parameter "replicas" is missing`)},
 	}
