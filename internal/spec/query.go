@@ -116,6 +116,9 @@ func (q Query) checkCounter() error {
 		return errors.New("is no plain selector, which counter: true needs to wrap it as sum(increase(…[window])): " +
 			"give the bare metric with its labels, or write the range as [{{.window}}]")
 	}
+	if _, err := parse(q.At(probeWindow)); err != nil {
+		return errors.New("ends in a comment, which would hide what counter: true wraps around it: remove the comment")
+	}
 	return checkMatchers(vs.LabelMatchers)
 }
 

@@ -119,6 +119,9 @@ func labelsOfBinary(e *parser.BinaryExpr) outer {
 	case e.Op == parser.LOR:
 		return left.or(right)
 	}
+	if e.Op.IsComparisonOperator() && !e.ReturnBool && !left.known && !e.VectorMatching.On {
+		return outer{without: left.without} // The left side keeps all that it has, its metric's name too.
+	}
 	return left.matched(right, *e.VectorMatching)
 }
 

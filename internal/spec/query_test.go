@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -193,6 +194,14 @@ func TestCheckedQueryIsMeasurable(t *testing.T) {
 		if err != nil || len(selectors) == 0 {
 			t.Fatalf("%q has no selectors: %v", q.Expr, err)
 		}
+		for _, c := range q.Counters() {
+			if !slices.Contains(selectors, c) {
+				t.Fatalf("%q counts by %q, which is none of its selectors %q", q.Expr, c, selectors)
+			}
+			if _, err := p.ParseExpr("max(resets(" + c + "[5m]))"); err != nil {
+				t.Fatalf("counter %q: %v", c, err)
+			}
+		}
 		for _, s := range selectors {
 			if _, err := p.ParseExpr("max(timestamp(" + s + "))"); err != nil {
 				t.Fatalf("selector %q: %v", s, err)
@@ -202,4 +211,39 @@ func TestCheckedQueryIsMeasurable(t *testing.T) {
 	if accepted == 0 {
 		t.Error("no query was accepted, so nothing was checked")
 	}
+}
+
+// FuzzQuery: whatever stands in a document, the analysis of it ends, repeats
+// itself, and gives PromQL again.
+func FuzzQuery(f *testing.F) {
+	for _, expr := range []string{
+		`sum(rate(a{b="c"}[{{.window}}]))`, `a`, `slo:sli_error:ratio_rate{{.window}}{sloth_slo="x"}`,
+		`sum by (x, y) (increase(a[{{.window}}] offset 5m)) - ignoring (z) sum without (w) (b)`,
+		`histogram_quantile(0.9, sum by (le) (rate(a_bucket{le="1"}[{{.window}}])))`,
+		`sum_over_time((count(a < 0.75))[{{.window}}:]) or on() vector(0)`, `count_values by (a) ("b", c)`, `info(a, {b="c"})`,
+		`rate(a[{{.window}}] anchored)`, `a + fill (0) b`, `rate(a[{{.window}} + 5m])`, `{"a.b"}`, `limit_ratio(0.5, a)`, `a # why`,
+	} {
+		f.Add(expr)
+	}
+	f.Fuzz(func(t *testing.T, expr string) {
+		for _, q := range []spec.Query{{Expr: expr}, {Expr: expr, Counter: true}, {Expr: expr, Recorded: true}} {
+			names, counters, perSecond := q.Grouping(), q.Counters(), q.PerSecond()
+			if !slices.Equal(names, q.Grouping()) || !slices.IsSorted(names) || !slices.IsSorted(counters) {
+				t.Fatalf("%+v: grouping %v, counters %v", q, names, counters)
+			}
+			if q.Check() != nil {
+				continue
+			}
+			if perSecond && (q.Counter || q.Recorded) {
+				t.Fatalf("%+v is no rate", q)
+			}
+			selectors, err := q.Selectors()
+			if err != nil || len(selectors) == 0 {
+				t.Fatalf("%+v: selectors %v, %v", q, selectors, err)
+			}
+			if q.At(time.Minute) == q.At(time.Hour) {
+				t.Fatalf("%+v does not depend on the window", q)
+			}
+		}
+	})
 }
