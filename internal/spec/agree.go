@@ -76,6 +76,18 @@ func (j judged) checkVantages() {
 // owns reports whether a vantage point has queries of its own.
 func (j judged) owns(i int) bool { return i < len(j.by.Sources) && j.by.Sources[i].hasOwn }
 
+// agree reports whether the labels can be those wanted. Where nothing is wanted,
+// or the document vouches for them, they need no proof.
+func (o outer) agree(want []string, vouched bool) bool {
+	switch {
+	case o.without != nil:
+		return false
+	case o.known:
+		return slices.Equal(o.names, want)
+	}
+	return vouched || len(want) == 0
+}
+
 // like is what a query must be grouped like: another query of its indicator,
 // or the document, which may know more than a query proves.
 type like struct {
@@ -95,13 +107,14 @@ func (k like) name(i int) string {
 
 func (j judged) checkGrouping(i int, p proof, k like) {
 	want, name := j.o.GroupBy, k.name(i)
+	if p.labels.agree(want, k.documented && !j.owns(i)) {
+		return
+	}
 	by, mine := strings.Join(want, ", "), strings.Join(p.labels.names, ", ")
 	switch {
 	case p.labels.without != nil:
 		j.faultIn(i, p.part, "is grouped without (%s), so nobody can know which labels are left: "+
 			"write by (…) with the labels that tell its series apart", strings.Join(p.labels.without.Grouping, ", "))
-	case p.labels.known && slices.Equal(p.labels.names, want):
-	case !p.labels.known && (len(want) == 0 || k.documented && !j.owns(i)):
 	case len(want) == 0:
 		j.faultIn(i, p.part, "is grouped by (%s), and %s is not: group all queries of an objective alike", mine, name)
 	case p.query.Counter:

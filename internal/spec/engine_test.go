@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
@@ -83,7 +84,7 @@ func counters() database {
 						at: engineNow.Add(time.Duration(n-119) * 30 * time.Second), value: float64(n * (1 + i + 3*j + 7*k)),
 					})
 				}
-				db = append(db, storage.NewListSeries(labels.FromStrings(labels.MetricName, name, "x", x, "y", y).WithoutEmpty(), samples))
+				db = append(db, storage.NewListSeries(labels.FromStrings(model.MetricNameLabel, name, "x", x, "y", y).WithoutEmpty(), samples))
 			}
 		}
 	}

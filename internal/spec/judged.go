@@ -114,7 +114,7 @@ func (l *loader) judge(service string, o *Objective, r *remediation) {
 
 // at returns the path of an override's key, or "" when no override has it.
 func (j judged) at(key string) string {
-	if j.doc == nil {
+	if j.doc == nil || key == "" {
 		return ""
 	}
 	for _, name := range []string{j.o.ID, j.o.SLO} {

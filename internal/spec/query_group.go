@@ -3,7 +3,7 @@ package spec
 import (
 	"slices"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -40,7 +40,7 @@ func labelled(names ...string) outer {
 	switch {
 	case len(sorted) == 0:
 		return noLabels
-	case slices.Contains(sorted, labels.MetricName):
+	case slices.Contains(sorted, model.MetricNameLabel):
 		return outer{}
 	}
 	return outer{known: true, names: sorted}

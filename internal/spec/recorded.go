@@ -35,17 +35,7 @@ func (j judged) record() {
 	case j.by.MinEvents != nil && *j.by.MinEvents > 0:
 		j.add(j.doc.Fault(j.at("minEvents"), "is beside recorded: a ratio has no counts that could be too few: remove one of them"))
 	}
-	for _, s := range j.o.spans() {
-		if slices.Contains(slothWindows, s.length) || s.length == j.o.Window && slices.Contains(slothPeriods, s.length) {
-			continue
-		}
-		if path := j.at(s.key); s.key != "" && path != "" {
-			j.add(j.doc.Fault(path, "is %s, over which Sloth records nothing: use %s", FormatDuration(s.length), slothWindowsText))
-			continue
-		}
-		j.add(j.doc.Fault(at, "%s is %s, over which Sloth records nothing, only %s: remove recorded, or change the window",
-			s.name, FormatDuration(s.length), slothWindowsText))
-	}
+	j.checkRecordedWindows(at)
 	source := ""
 	if qs := j.o.Indicator.Queries(); len(qs) > 0 {
 		source = qs[0].Source
@@ -53,4 +43,19 @@ func (j judged) record() {
 	j.o.Indicator = Indicator{Raw: &Query{
 		Expr: slothRatio(j.service, j.o.SLO), Recorded: true, Source: source, Pos: j.doc.Positions().At(at),
 	}}
+}
+
+func (j judged) checkRecordedWindows(at string) {
+	for _, s := range j.o.spans() {
+		period := s.length == j.o.Window && slices.Contains(slothPeriods, s.length)
+		if period || slices.Contains(slothWindows, s.length) {
+			continue
+		}
+		if path := j.at(s.key); path != "" {
+			j.add(j.doc.Fault(path, "is %s, over which Sloth records nothing: use %s", FormatDuration(s.length), slothWindowsText))
+			continue
+		}
+		j.add(j.doc.Fault(at, "%s is %s, over which Sloth records nothing, only %s: remove recorded, or change the window",
+			s.name, FormatDuration(s.length), slothWindowsText))
+	}
 }
