@@ -87,13 +87,15 @@ func (r *reader) read(p place, doc document) {
 	if name != "" && !spec.ValidName(name) {
 		p.fault("metadata.name", nameText, name)
 	}
-	key := doc.Metadata.Namespace + "/" + name
-	if at, dup := r.first[key]; dup && name != "" {
+	if at, dup := p.once(kind+" "+doc.Metadata.Namespace+"/"+name, name); dup {
 		p.fault("metadata.name", "%s %q is in %s already", kind, name, at)
 		return
 	}
-	r.first[key] = d.Pos
 	service, from := p.service(doc.Metadata)
+	if at, dup := p.once("service "+service+"/"+name, name); dup {
+		p.fault(from, "SLO %q of service %q is in %s already: tell them apart by the label %s", name, service, at, serviceLabel)
+		return
+	}
 	p.remarks(doc)
 	indicator, grouping := p.indicator(doc.Spec.Indicator)
 	r.reading.Objectives = append(r.reading.Objectives, spec.ObjectiveReading{
@@ -104,6 +106,15 @@ func (r *reader) read(p place, doc document) {
 		},
 		Digests: []string{d.Digest()}, ServicePos: d.Positions().At(from), Labels: doc.Metadata.Labels,
 	})
+}
+
+// once reports where a key was met before. Without a name there is no key.
+func (p place) once(key, name string) (first spec.Position, dup bool) {
+	first, dup = p.first[key]
+	if !dup && name != "" {
+		p.first[key] = p.doc.Pos
+	}
+	return first, dup
 }
 
 const nameText = "%q is no name: use at most 63 letters, digits, '.', '_' and '-', with a letter or digit at both ends"
@@ -177,9 +188,10 @@ func (p place) window(text string) time.Duration {
 	return d
 }
 
-// grouping are the labels of the groups, sorted. A label that makes no group
-// would make a query that does not say what was meant.
+// grouping are the labels of the groups, sorted. A label that makes no group is
+// left out once it was refused, so that one mistake gives one fault.
 func (p place) grouping(path string, labels []string) []string {
+	var groups []string
 	for i, l := range labels {
 		at := spec.IndexPath(path, i)
 		switch {
@@ -187,9 +199,12 @@ func (p place) grouping(path string, labels []string) []string {
 			p.fault(at, "is empty: give a label, or remove the element")
 		case l == "__name__":
 			p.fault(at, "is the metric's name, which is no group: give a label")
-		case slices.Index(labels, l) < i:
+		case slices.Contains(groups, l):
 			p.fault(at, "%q is in the list twice", l)
+		default:
+			groups = append(groups, l)
 		}
 	}
-	return slices.Sorted(slices.Values(labels))
+	slices.Sort(groups)
+	return groups
 }
