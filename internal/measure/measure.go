@@ -156,21 +156,39 @@ func NewSet(ms []Measurement) Set {
 	return s
 }
 
+// twoAnswers is what NewSet itself says; a reason that the source gave comes
+// before it.
+const twoAnswers = "two different answers to one question"
+
+func (m Measurement) contradicted() bool { return m.Reason == SourceError && m.Detail == twoAnswers }
+
 func merge(a, b Measurement) Measurement {
-	switch {
-	case a.Known() && b.Known() && a.sameAs(b):
-		return a
-	case a.Known() && b.Known():
-		return Measurement{
-			ID: a.ID, Source: min(a.Source, b.Source), Reason: SourceError,
-			Detail: "two different answers to one question",
-		}
-	case a.Known():
-		return b
-	case b.Known():
-		return a
+	if a.Known() {
+		a, b = b, a
 	}
-	if cmp.Or(cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Detail, b.Detail)) <= 0 {
+	switch {
+	case !b.Known():
+		return mergeUnknown(a, b)
+	case !a.Known() && a.contradicted():
+		a.Source = min(a.Source, b.Source)
+		return a
+	case !a.Known():
+		return a
+	case !a.sameAs(b):
+		return Measurement{ID: a.ID, Source: min(a.Source, b.Source), Reason: SourceError, Detail: twoAnswers}
+	case b.AsOf.Before(a.AsOf):
+		return b
+	}
+	return a
+}
+
+func mergeUnknown(a, b Measurement) Measurement {
+	if a.contradicted() {
+		a, b = b, a
+	}
+	first := cmp.Or(cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Detail, b.Detail),
+		cmp.Compare(a.Source, b.Source), a.FirstAt.Compare(b.FirstAt), a.AsOf.Compare(b.AsOf))
+	if b.contradicted() && !a.contradicted() || first <= 0 {
 		return a
 	}
 	return b
@@ -178,8 +196,9 @@ func merge(a, b Measurement) Measurement {
 
 // sameAs compares what is measured.
 func (m Measurement) sameAs(o Measurement) bool {
-	same := m.Source == o.Source && m.HasEvents == o.HasEvents && m.Good == o.Good && m.Total == o.Total &&
-		m.ErrorRatio == o.ErrorRatio && m.SampleAt.Equal(o.SampleAt)
+	same := m.Source == o.Source && m.Reason == o.Reason && m.HasEvents == o.HasEvents &&
+		m.Good == o.Good && m.Total == o.Total && m.ErrorRatio == o.ErrorRatio &&
+		m.Low == o.Low && m.High == o.High && m.SampleAt.Equal(o.SampleAt)
 	return same && slices.EqualFunc(m.Groups, o.Groups, func(a, b NamedGroup) bool {
 		return a.Name == b.Name && a.sameAs(b.Measurement)
 	})
