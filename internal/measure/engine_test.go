@@ -2,9 +2,13 @@ package measure_test
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
@@ -13,6 +17,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/setpoint-dev/setpoint/internal/measure"
 )
 
 // database is series in memory, enough for the real PromQL engine.
@@ -87,24 +93,90 @@ func (s *seriesSet) At() storage.Series                { return s.all[s.at] }
 func (s *seriesSet) Err() error                        { return nil }
 func (s *seriesSet) Warnings() annotations.Annotations { return nil }
 
+// engine is one for all tests: it keeps nothing between queries.
+var engine = sync.OnceValue(func() *promql.Engine {
+	return promql.NewEngine(promql.EngineOpts{
+		MaxSamples: 1e7, Timeout: time.Minute, EnableAtModifier: true, EnableNegativeOffset: true,
+		Parser: parser.NewParser(parser.Options{EnableExperimentalFunctions: true}),
+	})
+})
+
 // evaluate runs one instant query on the real engine.
 func evaluate(t *testing.T, db database, expr string, at time.Time) promql.Vector {
 	t.Helper()
-	engine := promql.NewEngine(promql.EngineOpts{
-		MaxSamples: 1e6, Timeout: time.Minute, EnableAtModifier: true, EnableNegativeOffset: true,
-		Parser: parser.NewParser(parser.Options{}),
-	})
-	t.Cleanup(func() { _ = engine.Close() })
-	q, err := engine.NewInstantQuery(t.Context(), db, nil, expr, at)
-	if err != nil {
-		t.Fatalf("parse %s: %v", expr, err)
-	}
-	defer q.Close()
-	v, err := q.Exec(t.Context()).Vector()
+	v, err := db.query(expr, at)
 	if err != nil {
 		t.Fatalf("evaluate %s: %v", expr, err)
 	}
-	out := make(promql.Vector, len(v))
-	copy(out, v)
+	return v
+}
+
+func (d database) query(expr string, at time.Time) (promql.Vector, error) {
+	q, err := engine().NewInstantQuery(context.Background(), d, nil, expr, at)
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	v, err := q.Exec(context.Background()).Vector()
+	return slices.Clone(v), err
+}
+
+// answer is what a source with this data reads out for a request.
+func (d database) answer(r measure.Request) measure.Reading {
+	v, err := d.query(r.Expr, r.At)
+	if err != nil {
+		return measure.Reading{Reason: measure.QueryError, Detail: err.Error()}
+	}
+	var out measure.Reading
+	for _, s := range v {
+		metric := model.Metric{}
+		for name, text := range s.Metric.Map() {
+			metric[model.LabelName(name)] = model.LabelValue(text)
+		}
+		out.Series = append(out.Series, measure.Sample{
+			Metric: metric, Value: s.F, At: time.UnixMilli(s.T).UTC(), Histogram: s.H != nil,
+		})
+	}
 	return out
 }
+
+// fatal is what *testing.T and *rapid.T have in common.
+type fatal interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// maxRounds is more than any query needs: how many counts are recorded, the
+// counts, the raw ones, the oldest sample.
+const maxRounds = 5
+
+// batched measures queries in groups of at most chunk, as ask answers them.
+func batched(t fatal, qs []measure.Query, chunk int, ask func(measure.Request) measure.Reading) []measure.Measurement {
+	t.Helper()
+	b := measure.NewBatch(qs)
+	for range maxRounds {
+		rs := b.Requests(func(string, time.Duration) int { return chunk })
+		if len(rs) == 0 {
+			return b.Measurements()
+		}
+		for _, r := range rs {
+			b.Put(r, ask(r))
+		}
+	}
+	t.Fatalf("the batch still asks after %d rounds", maxRounds)
+	return nil
+}
+
+// asked are the expressions that are sent for queries when nothing is there,
+// with the age of their instants.
+func asked(t fatal, qs []measure.Query, chunk int) map[string]time.Duration {
+	t.Helper()
+	out := map[string]time.Duration{}
+	batched(t, qs, chunk, func(r measure.Request) measure.Reading {
+		out[r.Expr] = now.Sub(r.At)
+		return measure.Reading{}
+	})
+	return out
+}
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
