@@ -20,6 +20,10 @@ type Expr struct {
 	Single string
 }
 
+// member identifies the expression among all that have a shape. No value holds
+// the byte that separates them.
+func (e *Expr) member() string { return e.shape.Key() + "\xff" + strings.Join(e.values, "\xff") }
+
 // At returns the PromQL for one window.
 func (e *Expr) At(window time.Duration) string { return e.render(window) }
 
@@ -28,7 +32,10 @@ const probe = 7919 * time.Second
 
 // Plans are the compiled queries of all services. They are immutable.
 type Plans struct {
-	exprs    map[string]*Expr
+	exprs map[string]*Expr
+	// members finds an expression by its shape and values: two that are only
+	// written differently are one question.
+	members  map[string]*Expr
 	shapes   map[string]*Shape
 	services map[string]*Plan
 }
@@ -45,7 +52,8 @@ type Plan struct {
 // (nil at first) is taken over as it is.
 func Compile(services []spec.Service, before *Plans) *Plans {
 	p := &Plans{
-		exprs: map[string]*Expr{}, shapes: map[string]*Shape{}, services: make(map[string]*Plan, len(services)),
+		exprs: map[string]*Expr{}, members: map[string]*Expr{}, shapes: map[string]*Shape{},
+		services: make(map[string]*Plan, len(services)),
 	}
 	for _, svc := range services {
 		if old := before.Service(svc.Name); old != nil && old.digest != "" && old.digest == svc.Digest {
@@ -80,6 +88,7 @@ func (p *Plans) adopt(old *Plan) {
 			p.exprs[e.At(probe)] = e
 			if e.shape != nil {
 				p.shapes[e.shape.Key()] = e.shape
+				p.members[e.member()] = e
 			}
 		}
 	}
@@ -109,6 +118,10 @@ func (p *Plans) expr(render func(time.Duration) string) *Expr {
 		}
 		p.shapes[shape.Key()] = shape
 		e.shape = shape
+		if same, ok := p.members[e.member()]; ok {
+			e = same
+		}
+		p.members[e.member()] = e
 	}
 	p.exprs[text] = e
 	return e
@@ -222,7 +235,8 @@ func (p *Plans) spread() {
 	}
 	for key, os := range byShape {
 		slices.SortFunc(os, func(a, b *objective) int {
-			return slices.Compare(cmp.Or(a.total, a.raw).values, cmp.Or(b.total, b.raw).values)
+			return cmp.Or(slices.Compare(cmp.Or(a.total, a.raw).values, cmp.Or(b.total, b.raw).values),
+				strings.Compare(a.service, b.service), strings.Compare(a.o.ID, b.o.ID), cmp.Compare(a.vantage, b.vantage))
 		})
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(key)) // a hash takes everything
