@@ -53,7 +53,10 @@ func Hold(plan *Plan, before *Held) *Held {
 		return before
 	}
 	if plan.digest != "" && before.plan.digest == plan.digest && len(before.values) == len(h.values) {
-		h.values, h.born = before.values, before.born
+		h.born = before.born
+		for i := range h.values { // Copied, because a pass may still keep answers in the old ones.
+			copy(h.values[i], before.values[i])
+		}
 	}
 	return h
 }
