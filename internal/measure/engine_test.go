@@ -1,6 +1,7 @@
 package measure_test
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -180,3 +181,7 @@ func asked(t fatal, qs []measure.Query, chunk int) map[string]time.Duration {
 }
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func compareIDs(a, b measure.ID) int {
+	return cmp.Or(cmp.Compare(a.Window, b.Window), a.At.Compare(b.At), cmp.Compare(a.Service, b.Service))
+}
