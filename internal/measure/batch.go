@@ -19,6 +19,8 @@ type Request struct {
 	Shape string
 	// Members is how many objectives' expressions it answers.
 	Members int
+	// Single says why its one expression cannot be asked together with others.
+	Single string
 
 	grouped Grouped
 	asks    []int
@@ -128,6 +130,7 @@ func (b *Batch) single(i int) Request {
 	a := b.asks[i]
 	r := Request{
 		Expr: a.expr.At(a.window), At: time.UnixMilli(a.at).UTC(), Window: a.window, Members: 1, asks: []int{i},
+		Single: a.expr.Single,
 	}
 	if a.expr.shape != nil {
 		r.Shape = a.expr.shape.Key()
