@@ -220,5 +220,5 @@ func (l *loader) notes(set Set) []Note {
 			}
 		}
 	}
-	return notes
+	return append(notes, lint(set)...)
 }
