@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/setpoint-dev/setpoint/internal/spec"
+	"github.com/setpoint-dev/setpoint/internal/spec/openslo"
+	"github.com/setpoint-dev/setpoint/internal/spec/pyrra"
+	"github.com/setpoint-dev/setpoint/internal/spec/sloth"
 )
 
 func load(t testing.TB, files ...spec.File) spec.Set {
@@ -208,7 +212,8 @@ func TestWithoutReader(t *testing.T) {
 }
 
 func FuzzLoad(f *testing.F) {
-	for _, glob := range []string{"testdata/*.yaml", "openslo/testdata/*.yaml", "../../slo/*.yaml"} {
+	formats := []spec.Reader{openslo.Reader{}, sloth.File{}, sloth.Resource{}, pyrra.Reader{}}
+	for _, glob := range []string{"testdata/*.yaml", "*/testdata/*.yaml", "openslo/testdata/cases/*.yaml", "../../slo/*.yaml"} {
 		names, err := filepath.Glob(glob)
 		if err != nil || len(names) == 0 {
 			f.Fatalf("no seeds in %s: %v", glob, err)
@@ -223,7 +228,7 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file := spec.File{Name: "fuzz.yaml", Data: data}
-		set, err := spec.Load([]spec.File{file}, readers)
+		set, err := spec.Load([]spec.File{file}, formats)
 		if err != nil {
 			var faults spec.Faults
 			if !errors.As(err, &faults) || len(faults) == 0 || len(set.Services) > 0 {
@@ -231,7 +236,7 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
-		again, err := spec.Load([]spec.File{file}, readers)
+		again, err := spec.Load([]spec.File{file}, formats)
 		if err != nil || again.Digest != set.Digest {
 			t.Fatalf("the second load differs: %v", err)
 		}
@@ -251,11 +256,7 @@ func checkLoaded(t *testing.T, svc spec.Service) {
 		if !(o.Target > 0 && o.Target < 1) || o.Window <= 0 || o.JudgeWindow <= 0 {
 			t.Errorf("objective %+v", o)
 		}
-		for _, q := range o.Indicator.Queries() {
-			if s, err := q.Selectors(); err != nil || len(s) == 0 {
-				t.Errorf("query %q: %v %v", q.Expr, s, err)
-			}
-		}
+		checkMeasurable(t, o)
 	}
 	r := svc.Remediation
 	if r.ActionWindow < time.Second || r.EscalateWithin <= 0 || r.Budget.Period <= 0 {
@@ -265,5 +266,41 @@ func checkLoaded(t *testing.T, svc spec.Service) {
 		if a.Executor() != "webhook" || spec.CheckURL(a.Target.URL) != nil || a.Horizon() <= 0 {
 			t.Errorf("action %+v", a)
 		}
+	}
+}
+
+// checkMeasurable holds what the measuring relies on.
+func checkMeasurable(t *testing.T, o spec.Objective) {
+	t.Helper()
+	sources := map[string]bool{}
+	for _, v := range o.Vantages() {
+		qs := v.Queries()
+		if len(qs) == 0 || (v.Total == nil) != (v.Raw != nil) || (v.Good != nil && v.Bad != nil) {
+			t.Errorf("objective %q is measured by %+v", o.ID, v)
+			continue
+		}
+		if len(o.Others) > 0 && sources[qs[0].Source] {
+			t.Errorf("objective %q has two vantage points at source %q", o.ID, qs[0].Source)
+		}
+		sources[qs[0].Source] = true
+		for _, q := range qs {
+			if s, err := q.Selectors(); err != nil || len(s) == 0 || q.Check() != nil || q.Source != qs[0].Source {
+				t.Errorf("query %+v: %v %v %v", q, s, err, q.Check())
+			}
+			if by := q.Grouping(); by != nil && !slices.Equal(by, o.GroupBy) {
+				t.Errorf("query %q is grouped by %v, the objective by %v", q.Expr, by, o.GroupBy)
+			}
+			if v.Total != nil && q.PerSecond() && v.Total.Counter {
+				t.Errorf("query %q is a rate, and its total is an increase", q.Expr)
+			}
+		}
+	}
+	for _, w := range o.Windows() {
+		if w < o.Slice {
+			t.Errorf("objective %q has the window %s and slices of %s", o.ID, w, o.Slice)
+		}
+	}
+	if !slices.IsSorted(o.GroupBy) || len(o.Others) > 3 {
+		t.Errorf("objective %+v", o)
 	}
 }

@@ -246,3 +246,13 @@ func TestGroupBy(t *testing.T) {
 		})
 	}
 }
+
+// TestVantagesExample loads the example of every key, with the SLO it is about.
+func TestVantagesExample(t *testing.T) {
+	set := load(t, read(t, "base.yaml"), read(t, "vantages.yaml"))
+	o := service(t, set, "shop").Objectives[0]
+	checkMeasurable(t, o)
+	if got := len(o.Vantages()); got != 4 {
+		t.Errorf("%d vantage points, want 4", got)
+	}
+}
