@@ -182,7 +182,7 @@ func (in indicator) over(m method) string {
 	case in.threshold != nil:
 		return share(in.point(m), spec.FormatDuration(m.slice), min(pointStep, m.slice))
 	case r.Raw != nil && r.RawSuccess:
-		return at(r.Raw)
+		return r.Raw.At(m.slice)
 	case r.Raw != nil:
 		return "1 - " + at(r.Raw)
 	case r.Total == nil || r.Good == nil && r.Bad == nil:
