@@ -75,13 +75,30 @@ func slotsOf(o spec.Objective, in spec.Indicator) []slot {
 	if in.Total != nil {
 		out = append(out, slot{window: HourBefore, before: o.JudgeWindow, totalOnly: true, acting: true})
 	}
-	seen := map[slot]bool{}
-	return slices.DeleteFunc(out, func(s slot) bool {
-		key := slot{window: s.window, before: s.before, totalOnly: s.totalOnly}
-		dup := seen[key]
-		seen[key] = true
-		return dup
-	})
+	return distinct(out)
+}
+
+// distinct joins slots that ask the same. What any of them decides, it decides:
+// with a judge window of an hour, the coverage of two hours is the hour before.
+func distinct(all []slot) []slot {
+	var out []slot
+	for _, s := range all {
+		i := slices.IndexFunc(out, func(o slot) bool {
+			return o.window == s.window && o.before == s.before && o.totalOnly == s.totalOnly
+		})
+		if i < 0 {
+			out = append(out, s)
+			continue
+		}
+		out[i].acting = out[i].acting || s.acting
+	}
+	return out
+}
+
+// isHourBefore reports whether a slot tells traffic that is lost from traffic
+// that was never there.
+func (o *objective) isHourBefore(s slot) bool {
+	return s.totalOnly && s.window == HourBefore && s.before == o.o.JudgeWindow
 }
 
 func (o *objective) query(slot int, now time.Time) Query {
