@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -104,7 +105,7 @@ func (h *Held) choose(wanted func(o *objective, s slot, held Measurement) bool, 
 
 func (h *Held) due(o *objective, s slot, held Measurement, now time.Time, sweep time.Duration) bool {
 	switch {
-	case s.window == o.o.JudgeWindow && s.before == 0 && !s.totalOnly:
+	case o.isJudge(s):
 		return true
 	case s.totalOnly && s.covers == 0 && len(o.o.GroupBy) == 0:
 		return false // asked only where traffic is low
@@ -119,10 +120,10 @@ func (s slot) cadence(held Measurement, sweep time.Duration) time.Duration {
 	switch {
 	case s.covers > 0 && held.Known():
 		return max(sweep, min(s.covers/settled, maxSettled))
-	case s.covers > 0:
+	case s.covers > 0 && held.Reason == NoData:
 		return Cadence(s.covers, sweep)
 	case !held.Known():
-		return max(sweep, s.window/refresh/hasten)
+		return max(sweep, max(s.window, s.covers)/refresh/hasten)
 	}
 	return Cadence(s.window, sweep)
 }
@@ -164,22 +165,25 @@ func (o *objective) same(asked *objective) bool {
 
 // Follow returns what must be asked besides, seen what was kept for now: the
 // hour before where traffic is low, and the long windows of an objective that
-// misses its target.
+// misses its target or has a group that they do not know yet.
 func (h *Held) Follow(now time.Time, sweep time.Duration) []Query {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var qs []Query
 	for i, o := range h.plan.objectives {
-		low, misses := o.looks(h.values[i])
+		judge := o.judged(h.values[i])
+		low, misses := o.looks(judge)
 		for j, s := range o.slots {
 			held := h.values[i][j]
 			if held.ID.At.Equal(s.at(now)) {
 				continue // just asked
 			}
-			hourBefore := s.totalOnly && s.window == HourBefore && s.before == o.o.JudgeWindow
-			decides := s.acting && !hourBefore
-			old := held.ID.Window == 0 || now.Sub(held.AsOf.Add(s.before)) >= max(sweep, max(s.window, s.covers)/refresh/hasten)
-			if low && hourBefore || misses && decides && old {
+			switch {
+			case o.isHourBefore(s):
+				if low {
+					qs = append(qs, o.query(j, now))
+				}
+			case s.acting && s.aged(held, now, sweep) && (misses || !s.totalOnly && lacks(held, judge)):
 				qs = append(qs, o.query(j, now))
 			}
 		}
@@ -187,31 +191,51 @@ func (h *Held) Follow(now time.Time, sweep time.Duration) []Query {
 	return qs
 }
 
-// looks says of the judge window just measured whether it holds few events, and
-// whether it misses the target.
-func (o *objective) looks(values []Measurement) (low, misses bool) {
+// aged reports whether a value is too old to judge a burn by.
+func (s slot) aged(held Measurement, now time.Time, sweep time.Duration) bool {
+	return held.ID.Window == 0 ||
+		now.Sub(held.AsOf.Add(s.before)) >= max(sweep, max(s.window, s.covers)/refresh/hasten)
+}
+
+// lacks reports whether a group was seen in the judge window for the first time
+// since a longer one was measured.
+func lacks(held, judge Measurement) bool {
+	return judge.Known() && held.Known() && slices.ContainsFunc(judge.Groups, func(g NamedGroup) bool {
+		return g.Known() && held.Of(g.Name).Reason == NoData
+	})
+}
+
+// judged is the judge window that was measured last.
+func (o *objective) judged(values []Measurement) Measurement {
 	for j, s := range o.slots {
-		if s.window != o.o.JudgeWindow || s.before != 0 || s.totalOnly {
-			continue
+		if o.isJudge(s) {
+			return values[j]
 		}
-		m := values[j]
-		for _, x := range append([]Measurement{m}, ungroup(m.Groups)...) {
-			if !x.Known() {
-				continue
-			}
-			low = low || x.HasEvents && (x.Total == 0 || x.Total < o.o.MinEvents)
-			misses = misses || x.ErrorRatio > 1-o.o.Target
+	}
+	return Measurement{Reason: NotMeasured}
+}
+
+func (o *objective) isJudge(s slot) bool {
+	return s.window == o.o.JudgeWindow && s.before == 0 && !s.totalOnly
+}
+
+// looks says of the judge window whether it holds few events, and whether it
+// misses the target; each group counts.
+func (o *objective) looks(judge Measurement) (low, misses bool) {
+	if !judge.Known() {
+		return false, false
+	}
+	look := func(m Measurement) {
+		low = low || m.HasEvents && (m.Total == 0 || m.Total < o.o.MinEvents)
+		misses = misses || m.ErrorRatio > 1-o.o.Target
+	}
+	look(judge)
+	for _, g := range judge.Groups {
+		if g.Known() {
+			look(g.Measurement)
 		}
 	}
 	return low, misses
-}
-
-func ungroup(gs []NamedGroup) []Measurement {
-	out := make([]Measurement, len(gs))
-	for i, g := range gs {
-		out[i] = g.Measurement
-	}
-	return out
 }
 
 // Renew returns the queries of all windows that decide, however fresh they are,
