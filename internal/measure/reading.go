@@ -78,7 +78,7 @@ func GroupName(by []string, value func(label string) string) string {
 		if i > 0 {
 			out = append(out, ", "...)
 		}
-		if model.LabelName(label).IsValidLegacy() {
+		if model.LegacyValidation.IsValidLabelName(label) {
 			out = append(out, label...)
 		} else {
 			out = strconv.AppendQuote(out, label)
