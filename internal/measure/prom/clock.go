@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
-	"github.com/prometheus/common/model"
+	"github.com/setpoint-dev/setpoint/internal/measure"
+	"github.com/setpoint-dev/setpoint/internal/measure/prom/patience"
+	"github.com/setpoint-dev/setpoint/internal/measure/prom/wire"
 )
 
 // clockDeadline bounds the reading of a clock. An answer is that long under way
@@ -30,42 +31,56 @@ type ClockReading struct {
 
 // Clock reads the source's clock. Host, store and source clocks that differ by
 // more than 5 s hold everything. The time is that of the sample: a server
-// which evaluates a little in the past still stamps its present.
+// which evaluates a little in the past still stamps its present. A source that
+// is left alone has no reading.
 func (s *Source) Clock(ctx context.Context) ClockReading {
+	outer := ctx
 	ctx, cancel := context.WithTimeout(ctx, clockDeadline)
 	defer cancel()
-	out := ClockReading{Source: s.opts.Name}
+	if s.health.Gate(s.opts.Now()) == patience.Shut {
+		return s.noClock(clockFault(s.health.NotAsked().Fault))
+	}
 	var sent time.Time
 	var took time.Duration
-	r := s.call(ctx, func(ctx context.Context) reading {
-		sent = s.opts.Now()
-		v, warnings, infos, err := s.api.Query(ctx, "time()", time.Time{}, v1.WithTimeout(clockDeadline))
-		took = s.opts.Now().Sub(sent)
-		if err != nil {
-			return s.fault(ctx, err, min(clockDeadline, s.opts.Timeout))
-		}
-		switch v := v.(type) {
-		case *model.Scalar:
-			out.Time = v.Timestamp.Time().UTC()
-		case model.Vector:
-			if len(v) == 1 {
-				out.Time = v[0].Timestamp.Time().UTC()
-			}
-		}
-		return interpret(v, warnings, infos)
+	a := s.turn(ctx, func(ctx context.Context) wire.Answer {
+		return s.call(ctx, min(clockDeadline, s.opts.Timeout), func(ctx context.Context) wire.Answer {
+			sent = s.opts.Now()
+			a := s.query(ctx, "time()", time.Time{}, clockDeadline)
+			took = s.opts.Now().Sub(sent)
+			return a
+		})
 	})
-	var err error
+	s.sawClock(a.Fault)
 	switch {
-	case r.reason != "":
-		err = fmt.Errorf("%s: %s", r.reason, r.detail)
+	case a.Fault.Is() && ctx.Err() != nil && outer.Err() == nil:
+		return s.noClock(fmt.Errorf("no answer within %s", clockDeadline))
+	case a.Fault.Is():
+		return s.noClock(clockFault(a.Fault))
+	case len(a.Series) != 1:
+		return s.noClock(fmt.Errorf("%s: %d samples, want 1", measure.NoData, len(a.Series)))
 	case took < 0:
-		err = errors.New("this host's clock was set back in between")
+		return s.noClock(errors.New("this host's clock was set back in between"))
 	case took > clockDeadline:
-		err = fmt.Errorf("the answer took %s, longer than %s", took.Round(time.Millisecond), clockDeadline)
+		return s.noClock(fmt.Errorf("the answer took %s, longer than %s", took.Round(time.Millisecond), clockDeadline))
 	}
-	if err != nil {
-		return ClockReading{Source: s.opts.Name, Err: fmt.Errorf("clock of source %q: %w", s.opts.Name, err)}
+	at := a.Series[0].At
+	return ClockReading{Source: s.opts.Name, Time: at, Offset: at.Sub(sent.Add(took / 2))}
+}
+
+// sawClock: an answer shows that the source can be asked again. That it took
+// longer than a clock may says nothing.
+func (s *Source) sawClock(f wire.Fault) {
+	switch f.Kind {
+	case wire.None:
+		s.health.Answered()
+	case wire.Slow:
+	default:
+		s.health.Saw(f, s.opts.Now())
 	}
-	out.Offset = out.Time.Sub(sent.Add(took / 2))
-	return out
+}
+
+func clockFault(f wire.Fault) error { return fmt.Errorf("%s: %s", f.Reason, f.Detail) }
+
+func (s *Source) noClock(err error) ClockReading {
+	return ClockReading{Source: s.opts.Name, Err: fmt.Errorf("clock of source %q: %w", s.opts.Name, err)}
 }

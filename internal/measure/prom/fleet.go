@@ -30,6 +30,12 @@ func NewFleet(sources ...*Source) (*Fleet, error) {
 	return f, nil
 }
 
+// Source returns a source by its name; "" is the default one.
+func (f *Fleet) Source(name string) (*Source, bool) {
+	s, ok := f.byName[name]
+	return s, ok
+}
+
 // Measure asks each query of its source, all sources at once, and answers one
 // for one and in order.
 func (f *Fleet) Measure(ctx context.Context, qs []measure.Query) []measure.Measurement {

@@ -1,245 +1,274 @@
 package prom
 
 import (
-	"cmp"
 	"context"
-	"math"
+	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/measure"
+	"github.com/setpoint-dev/setpoint/internal/measure/prom/patience"
+	"github.com/setpoint-dev/setpoint/internal/measure/prom/wire"
 )
 
-// tolerance is how far good may exceed total: extrapolation at the edges of a
-// window gives such ratios on healthy services (slo-generator #319).
-const tolerance = 0.01
+// What one call of Measure may spend on what fails, so that the rest is not
+// delayed by it. What is left over is asked in the next pass.
+const (
+	maxSlow    = 6   // timeouts
+	maxSlower  = 3   // timeouts of queries that timed out before
+	maxTaken   = 100 // groups newly taken apart
+	maxRetried = 50  // refused queries that are tried again
+)
 
-// Measure answers the queries one for one and in order. Equal expressions at
-// one instant are asked once. Short windows come first, so that a source which
-// gives up on long ones has answered what decides.
+// Measure answers the queries one for one and in order. Those that can be are
+// asked together, short windows first, so that a source which gives up on long
+// ones has answered what decides.
 func (s *Source) Measure(ctx context.Context, qs []measure.Query) []measure.Measurement {
-	out := make([]measure.Measurement, len(qs))
-	order := make([]int, len(qs))
-	for i := range order {
-		order[i] = i
+	p := &pass{s: s, ctx: ctx, batch: measure.NewBatch(qs), tallies: map[patience.SizeKey]*patience.Tally{}}
+	for rs := p.batch.Requests(s.sizes.Of); len(rs) > 0; rs = p.batch.Requests(s.sizes.Of) {
+		p.send(rs)
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(qs[a].ID.Window, qs[b].ID.Window) })
-	next := make(chan int, len(order))
-	for _, i := range order {
-		next <- i
+	s.sizes.Learn(p.tallies)
+	ms := p.batch.Measurements()
+	for i := range ms {
+		ms[i].Source = s.opts.Name
+		for j := range ms[i].Groups {
+			ms[i].Groups[j].Source = s.opts.Name
+		}
+	}
+	return ms
+}
+
+// pass is one call of Measure.
+type pass struct {
+	s   *Source
+	ctx context.Context
+
+	mu      sync.Mutex // guards everything below
+	batch   *measure.Batch
+	tallies map[patience.SizeKey]*patience.Tally
+	// How often something failed, see the limits above.
+	slow, slower, taken, retried int
+}
+
+// asked is a request with what is remembered of it.
+type asked struct {
+	measure.Request
+	key  patience.Key
+	memo patience.Memo
+}
+
+func (a asked) single() bool { return a.Members == 1 }
+
+// tooHeavy: it failed so lately, by its size or the time that it took.
+func (a asked) tooHeavy() bool { return a.memo.Holds && a.memo.Verdict == patience.Heavy }
+
+func (p *pass) remember(r measure.Request) asked {
+	now := p.s.opts.Now()
+	a := asked{Request: r, key: patience.KeyOf(r.Expr, r.At, now)}
+	a.memo = p.s.memory.Look(a.key, now)
+	return a
+}
+
+// outcome is how a request ended.
+type outcome struct {
+	grade grade
+	// blamed: it failed although the source had just answered something else.
+	blamed bool
+}
+
+// grade is the best first.
+type grade int
+
+const (
+	fine grade = iota
+	// skipped: not asked, or failed by the source's fault.
+	skipped
+	// culprit: the server refuses it, or a member of it.
+	culprit
+	// tooLarge: it, or a part of it, was too large or too slow.
+	tooLarge
+)
+
+// send answers the requests, several at once. What was too heavy before comes
+// last, so that it delays nobody.
+func (p *pass) send(rs []measure.Request) {
+	var light, heavies []asked
+	for _, r := range rs {
+		if a := p.remember(r); a.tooHeavy() {
+			heavies = append(heavies, a)
+		} else {
+			light = append(light, a)
+		}
+	}
+	next := make(chan asked, len(rs))
+	for _, a := range slices.Concat(light, heavies) {
+		next <- a
 	}
 	close(next)
-	b := &batch{source: s, asked: map[askKey]*answer{}}
 	var wg sync.WaitGroup
-	for range min(s.opts.MaxConcurrency, len(qs)) {
+	for range min(p.s.opts.MaxConcurrency, len(rs)) {
 		wg.Go(func() {
-			for i := range next {
-				out[i] = b.measure(ctx, qs[i])
+			for a := range next {
+				p.count(a, p.answer(a))
 			}
 		})
 	}
 	wg.Wait()
+}
+
+// answer answers one request, in parts where it has to be.
+func (p *pass) answer(r asked) outcome {
+	if r.memo.Holds && !r.single() {
+		return p.inParts(r)
+	}
+	if grade, why := p.unasked(r); grade != fine {
+		p.put(r, why)
+		return outcome{grade: grade}
+	}
+	a, blamed := p.s.ask(p.ctx, r.Expr, r.At, r.tooHeavy())
+	if a.Fault.Kind == wire.Query && !r.single() {
+		return p.takeApart(r, a)
+	}
+	return p.conclude(r, a, blamed)
+}
+
+// unasked is the answer to a request that is not worth sending.
+func (p *pass) unasked(r asked) (grade, measure.Reading) {
+	wasRefused := r.single() && r.memo.Verdict == patience.Refused
+	switch {
+	case wasRefused && (r.memo.Holds || !p.may(&p.retried, maxRetried)):
+		return culprit, measure.Reading{Reason: measure.QueryError, Detail: r.memo.Text}
+	case !p.worthwhile(r):
+		return skipped, measure.Reading{
+			Reason: measure.SourceError, Detail: "not asked, the source was too slow several times in this pass",
+		}
+	}
+	return fine, measure.Reading{}
+}
+
+// conclude answers with what the source said, and remembers what follows.
+func (p *pass) conclude(r asked, a wire.Answer, blamed bool) outcome {
+	f := a.Fault
+	if f.Reason == measure.QueryError {
+		if r.single() {
+			p.s.memory.Learn(r.key, patience.Refused, f.Detail, p.s.opts.Now())
+			p.put(r, reading(a))
+			return outcome{grade: culprit}
+		}
+		a.Fault.Reason = measure.SourceError // refused for its size, which is ours
+	}
+	p.put(r, reading(a))
+	if f.Kind == wire.None || f.Kind == wire.Unusable {
+		p.s.memory.Forget(r.key)
+		return outcome{}
+	}
+	return p.failed(r, f, blamed)
+}
+
+// takeApart finds who is refused in a group that was refused as a whole.
+func (p *pass) takeApart(r asked, a wire.Answer) outcome {
+	p.s.memory.Part(r.key, p.s.opts.Now())
+	if !p.may(&p.taken, maxTaken) {
+		a.Fault.Reason = measure.SourceError
+		a.Fault.Detail = fmt.Sprintf("asked with %d others, one of which is refused: %s", r.Members-1, a.Fault.Detail)
+		p.put(r, reading(a))
+		return outcome{grade: skipped}
+	}
+	out := p.inParts(r)
+	if out.grade == fine {
+		// Each half is answered: it is the group that cannot be.
+		p.s.memory.Learn(r.key, patience.Heavy, "", p.s.opts.Now())
+	}
 	return out
 }
 
-// batch is one call of Measure.
-type batch struct {
-	source *Source
-	mu     sync.Mutex
-	asked  map[askKey]*answer
-	faults int
-}
-
-type askKey struct {
-	expr string
-	at   int64
-}
-
-type answer struct {
-	once sync.Once
-	reading
-}
-
-// ask gives the value of an expression, from memory when it was asked before.
-func (b *batch) ask(ctx context.Context, expr string, at time.Time) reading {
-	key := askKey{expr, at.UnixMilli()}
-	b.mu.Lock()
-	a, ok := b.asked[key]
-	if !ok {
-		a = &answer{}
-		b.asked[key] = a
-	}
-	b.mu.Unlock()
-	a.once.Do(func() { a.reading = b.askOnce(ctx, expr, at) })
-	return a.reading
-}
-
-func (b *batch) askOnce(ctx context.Context, expr string, at time.Time) reading {
-	b.mu.Lock()
-	down := b.faults >= giveUpAfter
-	b.mu.Unlock()
-	if down {
-		return reading{
-			reason: measure.SourceError,
-			detail: "not asked, the source failed several times in a row in this pass",
-		}
-	}
-	r := b.source.query(ctx, expr, at)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case r.reason == measure.SourceError:
-		b.faults++
-	case b.faults < giveUpAfter:
-		b.faults = 0
-	}
-	return r
-}
-
-// measure answers one query.
-func (b *batch) measure(ctx context.Context, q measure.Query) measure.Measurement {
-	m := measure.Measurement{ID: q.ID, Source: b.source.opts.Name}
-	switch {
-	case q.Refused != "":
-		return unknown(m, "", reading{reason: measure.QueryError, detail: q.Refused})
-	case q.ID.TotalOnly:
-		return b.totalOnly(ctx, q, m)
-	case q.SampleTime == "":
-		return unknown(m, "", reading{reason: measure.QueryError, detail: "nothing tells the age of its samples"})
-	case q.Raw != "":
-		return b.raw(ctx, q, m)
-	case q.Total != "" && (q.Good == "") != (q.Bad == ""):
-		return b.events(ctx, q, m)
-	default:
-		return unknown(m, "", reading{reason: measure.QueryError, detail: "want good or bad with total, or raw"})
-	}
-}
-
-func (b *batch) totalOnly(ctx context.Context, q measure.Query, m measure.Measurement) measure.Measurement {
-	total := b.ask(ctx, cmp.Or(q.Total, q.Raw), q.ID.At)
-	m.Notes = notes(total)
-	if total.reason == measure.NoData && q.FirstSample != "" {
-		if first := sampleTime(b.ask(ctx, q.FirstSample, q.ID.At)); first.reason == "" {
-			m.FirstAt = first.at
-		}
-	}
-	if total.reason != "" {
-		return unknown(m, "total", total)
-	}
-	if q.Total != "" {
-		if isNegative(total.value) {
-			return unknown(m, "total", negative(total))
-		}
-		m.HasEvents, m.Total = true, total.value
-	}
-	return m
-}
-
-func (b *batch) raw(ctx context.Context, q measure.Query, m measure.Measurement) measure.Measurement {
-	value := b.ask(ctx, q.Raw, q.ID.At)
-	newest := sampleTime(b.ask(ctx, q.SampleTime, q.ID.At))
-	m.Notes = notes(value, newest)
-	m.SampleAt = newest.at
-	if name, r := worst([]string{"raw", "sample time"}, value, newest); r.reason != "" {
-		return unknown(m, name, r)
-	}
-	if value.value < -tolerance || value.value > 1+tolerance {
-		return unknown(m, "raw", outOfRange(value, "is no ratio between 0 and 1"))
-	}
-	m.ErrorRatio = math.Abs(min(max(value.value, 0), 1))
-	if q.RawSuccess {
-		m.ErrorRatio = 1 - m.ErrorRatio
-	}
-	return m
-}
-
-func (b *batch) events(ctx context.Context, q measure.Query, m measure.Measurement) measure.Measurement {
-	total := b.ask(ctx, q.Total, q.ID.At)
-	name := "good"
-	if q.Bad != "" {
-		name = "bad"
-	}
-	part := b.ask(ctx, cmp.Or(q.Good, q.Bad), q.ID.At)
-	newest := sampleTime(b.ask(ctx, q.SampleTime, q.ID.At))
-	m.Notes = notes(total, part, newest)
-	m.SampleAt = newest.at
-	if part.reason == measure.NoData && total.reason == "" && absentIsZero(q, total.value) {
-		part = reading{}
-	}
-	if name, r := worst([]string{"total", name, "sample time"}, total, part, newest); r.reason != "" {
-		return unknown(m, name, r)
+// inParts asks the halves of a group, and remembers whether that is still
+// needed.
+func (p *pass) inParts(r asked) outcome {
+	p.mu.Lock()
+	halves := p.batch.Halve(r.Request)
+	p.mu.Unlock()
+	var out outcome
+	for _, half := range halves {
+		o := p.answer(p.remember(half))
+		out.grade, out.blamed = max(out.grade, o.grade), out.blamed || o.blamed
 	}
 	switch {
-	case isNegative(total.value):
-		return unknown(m, "total", negative(total))
-	case isNegative(part.value):
-		return unknown(m, name, negative(part))
-	case part.value > total.value*(1+tolerance):
-		return unknown(m, name, outOfRange(part, "exceeds the total by more than 1 %"))
+	case out.grade >= culprit:
+		p.s.memory.Touch(r.key, p.s.opts.Now())
+	case out.grade == fine && r.memo.Verdict == patience.Refused:
+		p.s.memory.Forget(r.key)
 	}
-	return counts(m, q.Bad != "", min(part.value, total.value), total.value)
+	return out
 }
 
-// absentIsZero: beside a total, an absent bad may be zero, because none has
-// happened yet. An absent good is a series that vanished: read as zero it would
-// be 100 % errors, out of a renamed metric. Where there was no event at all,
-// either is zero, whatever the document says; the ratio is not known then.
-func absentIsZero(q measure.Query, total float64) bool {
-	return total == 0 || (q.Bad != "" && q.AbsentBadZero)
-}
-
-func counts(m measure.Measurement, isBad bool, part, total float64) measure.Measurement {
-	good, bad := part, total-part
-	if isBad {
-		good, bad = bad, good
+// failed takes note of a request that failed by the source's fault, by its
+// size, or because it took too long. Blamed, it is asked in smaller parts from
+// the next pass on, and by itself it comes last.
+func (p *pass) failed(r asked, f wire.Fault, blamed bool) outcome {
+	slow := f.Kind == wire.Slow
+	mayBeOne := f.Kind == wire.Size || f.Kind == wire.Refused || f.Told
+	if blamed && (slow || !r.single() && mayBeOne) {
+		p.s.memory.Learn(r.key, patience.Heavy, "", p.s.opts.Now())
 	}
-	m.HasEvents, m.Good, m.Total = true, good, total
-	if total > 0 {
-		m.ErrorRatio = bad / total
-	}
-	return m
-}
-
-// isNegative holds for negative zero too: no counter gives it.
-func isNegative(v float64) bool { return math.Signbit(v) }
-
-func negative(r reading) reading { return outOfRange(r, "is a negative count") }
-
-func outOfRange(r reading, what string) reading {
-	return reading{reason: measure.OutOfRange, detail: formatValue(r.value) + " " + what}
-}
-
-// worst picks the reason that is told when several stand beside each other: a
-// fault of the source first, because then the others prove nothing.
-func worst(names []string, rs ...reading) (string, reading) {
-	for i, r := range rs {
-		if r.reason.SourceFault() {
-			return names[i], r
+	if slow {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if r.tooHeavy() {
+			p.slower++
+		} else {
+			p.slow++
 		}
 	}
-	for i, r := range rs {
-		if r.reason != "" {
-			return names[i], r
-		}
+	if slow || f.Kind == wire.Size {
+		return outcome{grade: tooLarge, blamed: blamed}
 	}
-	return "", reading{}
+	return outcome{grade: skipped}
 }
 
-func unknown(m measure.Measurement, name string, r reading) measure.Measurement {
-	m.Reason, m.Detail = r.reason, r.detail
-	if name != "" {
-		m.Detail = name + ": " + r.detail
+// worthwhile: sources that time out are not asked for as long as there are
+// queries.
+func (p *pass) worthwhile(r asked) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r.tooHeavy() {
+		return p.slower < maxSlower
 	}
-	m.Good, m.Total, m.ErrorRatio, m.HasEvents = 0, 0, 0, false
-	return m
+	return p.slow < maxSlow
 }
 
-func notes(rs ...reading) []string {
-	var ns []string
-	for _, r := range rs {
-		ns = append(ns, r.notes...)
+// may counts what is limited in one pass.
+func (p *pass) may(n *int, limit int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	*n++
+	return *n <= limit
+}
+
+func (p *pass) put(r asked, answer measure.Reading) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.batch.Put(r.Request, answer)
+}
+
+// count keeps how the groups of one shape and window did.
+func (p *pass) count(r asked, o outcome) {
+	if r.Shape == "" || o.grade == skipped {
+		return
 	}
-	slices.Sort(ns)
-	return slices.Compact(ns)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := patience.SizeKey{Shape: r.Shape, Window: r.Window}
+	t := p.tallies[k]
+	if t == nil {
+		t = &patience.Tally{}
+		p.tallies[k] = t
+	}
+	t.Sent++
+	t.Blamed = t.Blamed || o.blamed
+	if o.grade == tooLarge {
+		t.Failed++
+		t.Members = max(t.Members, r.Members)
+	}
 }
