@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/prometheus/common/model"
 )
 
 const (
@@ -106,7 +108,7 @@ func (a *answerer) counted(m Measurement, total value) Measurement {
 		return unknown(m, "total", negative(total))
 	}
 	m.HasEvents, m.Total = true, a.scale(total.number)
-	return m
+	return countable(m)
 }
 
 // totals are those of the groups.
@@ -132,24 +134,35 @@ func (a *answerer) raw(m Measurement) Measurement {
 		return m
 	}
 	if len(a.q.o.o.GroupBy) > 0 {
-		return a.each(m, newest, r)
+		return a.each(m, newest, Reading{}, r)
 	}
-	m = a.ratio(m, newest.one(), r.one())
-	if low.known() && high.known() && m.Known() {
-		l, h := a.share(low.number), a.share(high.number)
-		m.Low, m.High = min(l, h), max(l, h)
-	}
-	return m
+	return a.between(a.ratio(m, newest.one(), r.one()), low.one(), high.one())
 }
 
 // extremes are those of a recorded ratio in the last minutes, beside the judge
 // window only.
-func (a *answerer) extremes() (low, high value) {
+func (a *answerer) extremes() (low, high Reading) {
 	o := a.q.o
 	if o.low == nil || a.q.ID.Window != o.o.JudgeWindow {
-		return unknownValue(NotMeasured, ""), unknownValue(NotMeasured, "")
+		return Reading{}, Reading{}
 	}
-	return a.ask(o.low).one(), a.ask(o.high).one()
+	return a.ask(o.low), a.ask(o.high)
+}
+
+// between adds the extremes. Where there were no samples in those minutes the
+// age of the newest one tells; where they cannot be read, nobody knows whether
+// the ratio can be believed.
+func (a *answerer) between(m Measurement, low, high value) Measurement {
+	name, fault := worst([]string{"lowest", "highest"}, low, high)
+	switch {
+	case !m.Known() || fault.reason == NoData:
+		return m
+	case !fault.known():
+		return unknown(m, name, fault)
+	}
+	l, h := a.share(low.number), a.share(high.number)
+	m.Low, m.High = min(l, h), max(l, h)
+	return m
 }
 
 // ratio makes a measurement of a raw number and the time of its newest sample.
@@ -185,22 +198,32 @@ func (a *answerer) events(m Measurement) Measurement {
 		return m
 	}
 	if len(o.o.GroupBy) > 0 {
-		return a.each(m, newest, total, part)
+		return a.each(m, newest, resets, total, part)
 	}
-	m = a.counts(m, newest.one(), total.one(), part.one())
-	if m.Known() && resets.known() && resets.number > maxResets {
+	return steady(a.counts(m, newest.one(), total.one(), part.one()), resets.one())
+}
+
+// resets are the most of one counter in the judge window.
+func (a *answerer) resets() Reading {
+	if a.q.o.resets == nil || a.q.ID.Window != a.q.o.o.JudgeWindow {
+		return Reading{}
+	}
+	return a.ask(a.q.o.resets)
+}
+
+// steady refuses counts of counters that were reset too often, or of which
+// nobody can tell.
+func steady(m Measurement, resets value) Measurement {
+	switch {
+	case !m.Known() || resets.reason == NoData:
+		return m
+	case !resets.known():
+		return unknown(m, "resets", resets)
+	case resets.number > maxResets:
 		return unknown(m, "", unknownValue(CounterResets,
 			"a counter was reset %s times in the judge window", formatNumber(resets.number)))
 	}
 	return m
-}
-
-// resets are the most of one counter in the judge window.
-func (a *answerer) resets() value {
-	if a.q.o.resets == nil || a.q.ID.Window != a.q.o.o.JudgeWindow {
-		return value{}
-	}
-	return a.ask(a.q.o.resets).one()
 }
 
 // counts makes a measurement of two numbers and the time of the newest sample.
@@ -232,6 +255,15 @@ func (a *answerer) counts(m Measurement, newest, total, part value) Measurement 
 	if total.number > 0 {
 		m.ErrorRatio = bad / total.number
 	}
+	return countable(m)
+}
+
+// countable refuses a rate that gives no number when it is multiplied by its
+// window.
+func countable(m Measurement) Measurement {
+	if math.IsInf(m.Total, 0) {
+		return unknown(m, "total", unknownValue(NotFinite, "is too large to be counted"))
+	}
 	return m
 }
 
@@ -252,37 +284,54 @@ func (a *answerer) scale(v float64) float64 {
 }
 
 // each measures every group by itself: a raw ratio, or a total and its part.
-// The groups are those of the first reading.
-func (a *answerer) each(m Measurement, newest Reading, rs ...Reading) Measurement {
-	by := a.q.o.o.GroupBy
-	numbers := make([]map[string]value, len(rs))
+// The groups are those of the first reading that have a sample which can still
+// be seen; others have vanished.
+func (a *answerer) each(m Measurement, newest, resets Reading, rs ...Reading) Measurement {
+	all := make([]groupValues, len(rs))
 	for i, r := range rs {
 		var fault value
-		if numbers[i], fault = r.grouped(by); !fault.known() && (i == 0 || fault.reason != NoData) {
+		if all[i], fault = r.grouped(a.q.o.o.GroupBy); !fault.known() && (i == 0 || fault.reason != NoData) {
 			return unknown(m, "", fault)
 		}
 	}
-	times, fault := newest.grouped(by)
-	if !fault.known() && fault.reason != NoData {
+	times, fault := newest.grouped(a.q.o.o.GroupBy)
+	if !fault.known() {
 		return unknown(m, "sample time", fault)
 	}
-	absent := unknownValue(NoData, "returned nothing for this group")
-	of := func(all map[string]value, name string) value {
-		if v, ok := all[name]; ok {
-			return v
-		}
-		return absent
+	often, fault := resets.grouped(a.q.o.o.GroupBy)
+	if !fault.known() && fault.reason != NoData {
+		return unknown(m, "resets", fault)
 	}
-	for _, name := range sortedKeys(numbers[0]) {
-		g, at := Measurement{ID: m.ID, Source: m.Source, AsOf: m.AsOf}, of(times, name)
+	for _, name := range sortedKeys(all[0]) {
+		at, seen := times[name]
+		if !seen {
+			continue
+		}
+		g := Measurement{ID: m.ID, Source: m.Source, AsOf: m.AsOf}
 		if len(rs) == 1 {
-			g = a.ratio(g, at, numbers[0][name])
+			g = a.ratio(g, at, all[0][name])
 		} else {
-			g = a.counts(g, at, numbers[0][name], of(numbers[1], name))
+			g = steady(a.counts(g, at, all[0][name], all[1].of(name)), often.of(name))
 		}
 		m.Groups = append(m.Groups, NamedGroup{name, g})
 	}
+	if len(m.Groups) == 0 {
+		return unknown(m, "sample time", ungrouped(newest, a.q.o.o.GroupBy))
+	}
 	return sum(m)
+}
+
+// ungrouped says why no group has a sample time: they all have vanished, or the
+// labels of the groups are not those of the series.
+func ungrouped(newest Reading, by []string) value {
+	for _, s := range newest.Series {
+		for _, label := range by {
+			if s.Metric[model.LabelName(label)] == "" {
+				return unknownValue(QueryError, "the series of the total have no label %s, so the age of a group cannot be told", label)
+			}
+		}
+	}
+	return unknownValue(NoData, "no sample of any group is fresh enough to be seen")
 }
 
 // sum adds up the known groups, to be shown.

@@ -213,7 +213,7 @@ func (p *Plans) beside(o *objective, base spec.Query, selectors []string) {
 	o.newest = p.expr(func(time.Duration) string { return newestSample(selectors, by) })
 	o.oldest = p.expr(func(w time.Duration) string { return oldestSample(selectors, w) })
 	if counters := base.Counters(); len(counters) > 0 {
-		o.resets = p.expr(func(w time.Duration) string { return mostResets(counters, w) })
+		o.resets = p.expr(func(w time.Duration) string { return mostResets(counters, by, w) })
 	}
 	o.counted = p.counts(o)
 }
@@ -250,10 +250,11 @@ func (p *Plans) spread() {
 // services share a query.
 const groupSize = 100
 
-// mostResets is PromQL for the most resets of one counter within a window.
-func mostResets(counters []string, window time.Duration) string {
+// mostResets is PromQL for the most resets of one counter within a window, for
+// each group where there are groups.
+func mostResets(counters, by []string, window time.Duration) string {
 	w := spec.FormatDuration(window)
-	return combine("max", counters, nil, func(sel string) string {
-		return "max(resets(" + strings.TrimSpace(sel) + "[" + w + "]))"
+	return combine("max", counters, by, func(sel string) string {
+		return aggregate("max", by) + "(resets(" + strings.TrimSpace(sel) + "[" + w + "]))"
 	})
 }

@@ -50,8 +50,18 @@ func (r Reading) one() value {
 // a label such as a path or a user, which nobody meant to promise anything to.
 const maxGroups = 1000
 
+// groupValues are the numbers of groups by their names.
+type groupValues map[string]value
+
+func (g groupValues) of(name string) value {
+	if v, ok := g[name]; ok {
+		return v
+	}
+	return unknownValue(NoData, "returned nothing for this group")
+}
+
 // grouped gives a number for each group.
-func (r Reading) grouped(by []string) (map[string]value, value) {
+func (r Reading) grouped(by []string) (groupValues, value) {
 	switch {
 	case r.Reason != "":
 		return nil, value{reason: r.Reason, detail: r.Detail}
@@ -60,7 +70,7 @@ func (r Reading) grouped(by []string) (map[string]value, value) {
 	case len(r.Series) > maxGroups:
 		return nil, unknownValue(SeveralSeries, "returned %d groups, want %d at most", len(r.Series), maxGroups)
 	}
-	out := make(map[string]value, len(r.Series))
+	out := make(groupValues, len(r.Series))
 	for _, s := range r.Series {
 		name := GroupName(by, func(label string) string { return string(s.Metric[model.LabelName(label)]) })
 		if _, twice := out[name]; twice {
