@@ -178,12 +178,9 @@ func (h *Held) Follow(now time.Time, sweep time.Duration) []Query {
 			if held.ID.At.Equal(s.at(now)) {
 				continue // just asked
 			}
-			switch {
-			case o.isHourBefore(s):
-				if low {
-					qs = append(qs, o.query(j, now))
-				}
-			case s.acting && s.aged(held, now, sweep) && (misses || !s.totalOnly && lacks(held, judge)):
+			longer := s.covers > 0 || !o.isHourBefore(s)
+			stale := s.acting && longer && s.aged(held, now, sweep)
+			if low && o.isHourBefore(s) || stale && (misses || !s.totalOnly && lacks(held, judge)) {
 				qs = append(qs, o.query(j, now))
 			}
 		}

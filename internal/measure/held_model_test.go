@@ -133,7 +133,7 @@ func (tr *truth) follows(p place, now time.Time) bool {
 		low = low || m.Known() && m.HasEvents && (m.Total == 0 || m.Total < o.MinEvents)
 		misses = misses || m.Known() && m.ErrorRatio > 1-o.Target
 	}
-	if tr.isHourBefore(p) {
+	if tr.isHourBefore(p) && (low || tr.covers(p) == 0) {
 		return low
 	}
 	asked, was := tr.at[p]

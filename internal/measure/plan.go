@@ -49,7 +49,7 @@ func (o *objective) id(s slot, now time.Time) ID {
 // slotsOf are the windows that Assess needs: the judge window, both windows of
 // each burn rate, the SLO's own window, for each long one its coverage (the
 // total of the judge window at now - window + judgeWindow), and the total of
-// the hour before the judge window.
+// the hour before the judge window, which a raw indicator of one series has not.
 func slotsOf(o spec.Objective, in spec.Indicator) []slot {
 	var out []slot
 	long := []time.Duration{o.Window}
@@ -72,7 +72,7 @@ func slotsOf(o spec.Objective, in spec.Indicator) []slot {
 			})
 		}
 	}
-	if in.Total != nil {
+	if in.Total != nil || len(o.GroupBy) > 0 { // It shows which groups vanished, too.
 		out = append(out, slot{window: HourBefore, before: o.JudgeWindow, totalOnly: true, acting: true})
 	}
 	return distinct(out)
