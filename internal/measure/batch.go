@@ -26,8 +26,8 @@ type Request struct {
 	asks    []int
 }
 
-// Batch turns queries into requests and their answers into measurements. It is
-// not safe for concurrent use.
+// Batch turns queries of one source into requests and their answers into
+// measurements. It is not safe for concurrent use.
 type Batch struct {
 	queries []Query
 	out     []Measurement
@@ -90,8 +90,16 @@ func (b *Batch) reading(e *Expr, window time.Duration, at time.Time) (Reading, b
 	return b.readings[i], b.answered[i]
 }
 
-// Measurements answers the queries one for one and in order.
-func (b *Batch) Measurements() []Measurement { return b.out }
+// Measurements answers the queries one for one and in order. What was cut off
+// before its answer came is not measured, and no zero.
+func (b *Batch) Measurements() []Measurement {
+	for _, i := range b.open {
+		q := b.queries[i]
+		m := Measurement{ID: q.ID, Source: q.Source, AsOf: q.ID.At}
+		b.out[i] = unknown(m, "", unknownValue(NotMeasured, "the pass ended before the answer came"))
+	}
+	return b.out
+}
 
 type groupKey struct {
 	shape  *Shape

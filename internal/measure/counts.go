@@ -78,9 +78,9 @@ func (a *answerer) fromCounts(m Measurement) (Measurement, bool) {
 	if c == nil || window < countedFrom {
 		return m, false
 	}
-	totals := a.ask(c.totals).one()
-	if a.missing || !totals.known() || totals.number < countedShare*float64(window/CountStep) {
-		return m, false
+	totals, steps := a.ask(c.totals).one(), float64(window/CountStep)
+	if a.missing || !totals.known() || totals.number < countedShare*steps || totals.number > steps+1 {
+		return m, false // More than one in each step would be counted several times.
 	}
 	total, part, newest := a.ask(c.total), a.ask(c.part), a.newest()
 	parts := totals
