@@ -16,7 +16,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/propose/rules"
 	"github.com/setpoint-dev/setpoint/internal/reconcile/freezefile"
 	"github.com/setpoint-dev/setpoint/internal/spec"
-	"github.com/setpoint-dev/setpoint/internal/spec/openslo"
 	"github.com/setpoint-dev/setpoint/internal/web"
 )
 
@@ -170,7 +169,7 @@ func loadDocuments(patterns []string) (spec.Set, error) {
 	if err != nil {
 		return spec.Set{}, err
 	}
-	set, err := spec.Load(files, []spec.Reader{openslo.Reader{}})
+	set, err := spec.Load(files, readers(0))
 	if err != nil {
 		return spec.Set{}, err
 	}

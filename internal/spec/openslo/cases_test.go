@@ -1,6 +1,7 @@
 package openslo_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -186,8 +187,12 @@ func faultsOf(t *testing.T, err error) []fault {
 	if err == nil {
 		return nil
 	}
+	var faults spec.Faults
+	if !errors.As(err, &faults) {
+		t.Fatalf("error %T: %v", err, err)
+	}
 	var out []fault
-	for _, f := range err.(spec.Faults) {
+	for _, f := range faults {
 		if f.Pos.Line == 0 || f.Pos.File == "" {
 			t.Errorf("a fault without its place: %v", f)
 		}

@@ -113,17 +113,19 @@ func (p place) selector(path, text string) selector {
 		p.fault(path, "is not valid PromQL: %s", err)
 		return s
 	}
-	vs, ok := expr.(*parser.VectorSelector)
-	switch {
+	switch vs, ok := expr.(*parser.VectorSelector); {
 	case !ok:
 		p.fault(path, "is no plain selector: give the bare metric with its labels, function and range are added")
-		return s
-	case vs.OriginalOffset != 0 || vs.OriginalOffsetExpr != nil || vs.Timestamp != nil || vs.StartOrEnd != 0:
+	case timed(vs):
 		p.fault(path, "has a time of its own, which Pyrra leaves out: remove offset and @")
-		return s
+	default:
+		s.vs = vs
 	}
-	s.vs = vs
 	return s
+}
+
+func timed(vs *parser.VectorSelector) bool {
+	return vs.OriginalOffset != 0 || vs.OriginalOffsetExpr != nil || vs.Timestamp != nil || vs.StartOrEnd != 0
 }
 
 func (s selector) same(other selector) bool {
