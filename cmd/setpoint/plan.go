@@ -17,7 +17,7 @@ import (
 
 func (a *app) planCommand() *cobra.Command {
 	var output string
-	var ask, detailed bool
+	var ask, detailed, queries bool
 	cmd := &cobra.Command{
 		Use:   "plan [service...]",
 		Short: "Measure now and show what the next pass would do, and why",
@@ -26,11 +26,18 @@ and nothing is sent; it works without a ledger and beside a running agent. The
 rules are asked for a proposal, a model only with --propose.
 
 With --detailed-exitcode: 0 every objective is met and nothing is proposed,
-2 a breach or a proposal, 3 something is unknown (2 wins).`,
+2 a breach or a proposal, 3 something is unknown (2 wins).
+
+With --explain-queries nothing is measured: it shows which queries each source is
+sent, for how many objectives, how often, and why some cannot be grouped.`,
 		Example: `  setpoint plan
   setpoint plan checkout -o json
-  setpoint plan --propose --detailed-exitcode`,
+  setpoint plan --propose --detailed-exitcode
+  setpoint plan --explain-queries`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if queries {
+				return a.explainQueriesOf(cmd, args, output)
+			}
 			results, items, err := a.planned(cmd.Context(), args, ask)
 			if err != nil {
 				return err
@@ -46,8 +53,22 @@ With --detailed-exitcode: 0 every objective is met and nothing is proposed,
 	}
 	cmd.Flags().BoolVar(&ask, "propose", false, "ask the configured proposer, which may be a model")
 	cmd.Flags().BoolVar(&detailed, "detailed-exitcode", false, "exit with 2 on a breach or proposal, 3 on something unknown")
+	cmd.Flags().BoolVar(&queries, "explain-queries", false, "show what would be asked of each source, and ask nothing")
 	outputFlag(cmd, &output, formatTable, formatWide, formatJSON, formatYAML, formatName)
 	return cmd
+}
+
+// explainQueriesOf refuses what has no meaning where nothing is measured.
+func (a *app) explainQueriesOf(cmd *cobra.Command, services []string, output string) error {
+	for _, other := range []string{"propose", "detailed-exitcode"} {
+		if cmd.Flags().Changed(other) {
+			return usageError(cmd, "--explain-queries measures nothing, so --%s has no meaning beside it", other)
+		}
+	}
+	if output == formatName {
+		return usageError(cmd, "--explain-queries names nothing: use -o table, json or yaml")
+	}
+	return a.explainQueries(services, output)
 }
 
 // planned makes passes that write and send nothing.
