@@ -84,9 +84,6 @@ func isConstantBinary(e *parser.BinaryExpr) bool {
 	if e.Op == parser.MUL && (isZero(e.LHS) || isZero(e.RHS)) {
 		return true
 	}
-	if e.Op.IsSetOperator() || e.Op.IsComparisonOperator() {
-		return false
-	}
 	return isConstant(e.LHS) && isConstant(e.RHS)
 }
 

@@ -63,6 +63,8 @@ func TestLint(t *testing.T) {
 		"LeFraction":  {"A fraction has one spelling.", good(`sum(increase(lat_bucket{le="0.5"}`+w+`))`, `sum(increase(lat_bucket{le="+Inf"}`+w+`))`), nil},
 		"Constant":    {"A number of points is no traffic.", bad("sum(increase(bad_total"+w+"))", "sum_over_time(vector(1)"+"[{{.window}}:1m]) + 0 * sum(rate(all_total"+w+"))"), []string{"constant-total total"}},
 		"Group":       {"Nor is 1 for each series there is.", bad("sum(increase(bad_total"+w+"))", "max(present_over_time(all_total"+w+"))"), []string{"constant-total total"}},
+		"Groups":      {"Nor in any other way.", bad("sum(increase(bad_total"+w+"))", "-group(increase(all_total"+w+"))"), []string{"constant-total total"}},
+		"Present":     {"How long it is there is counted.", bad("sum(increase(bad_total"+w+"))", "sum_over_time(group(all_total)[{{.window}}:1m])"), nil},
 		"Fallback":    {"A fallback hides that nothing is measured.", bad("sum(increase(bad_total"+w+"))", total+" or on () vector(1)"), []string{"constant-total total"}},
 		"InnerZero":   {"Inside the sum too.", bad("sum(increase(bad_total"+w+"))", "(sum(increase(all_total"+w+") or vector(0)))"), []string{"constant-total total"}},
 		"OrMetric":    {"Another metric is no constant.", bad("sum(increase(bad_total"+w+")) or vector(0)", total+" or "+"sum(increase(old_total"+w+"))"), nil},

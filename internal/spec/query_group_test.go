@@ -33,6 +33,8 @@ func TestGrouping(t *testing.T) {
 		"And":          {"A condition has no labels of its own.", "sum by (x) (rate(a" + w + ")) and on () sum by (y) (b)", []string{"x"}},
 		"Unless":       {"Nor has an exception.", "sum by (x) (rate(a" + w + ")) unless sum by (y) (b)", []string{"x"}},
 		"Comparison":   {"Nor a bound.", "0 < sum by (x) (rate(a" + w + "))", []string{"x"}},
+		"Filter":       {"The left side of a filter keeps its name.", "a > sum by (x) (rate(b" + w + "))", nil},
+		"FilterOn":     {"on() takes that too.", "a > on (x) sum by (x) (rate(b" + w + "))", []string{"x"}},
 		"TopK":         {"topk picks series.", "topk by (x) (3, sum by (x, y) (rate(a" + w + ")))", []string{"x", "y"}},
 		"CountValues":  {"count_values adds a label.", `count_values by (x) ("v", a` + ` offset 1m)`, []string{"v", "x"}},
 		"Quantile":     {"A quantile takes le away.", "histogram_quantile(0.9, sum by (le, x) (rate(a_bucket" + w + ")))", []string{"x"}},

@@ -41,7 +41,8 @@ func TestVantages(t *testing.T) {
 			Total: &spec.Query{Expr: "sent_total", Counter: true, Source: "probe"}, AbsentBadZero: zero,
 		}
 	}
-	unknown := document("main")
+	zeroed := document("main")
+	zeroed.AbsentBadZero = true
 	recorded := func(source string) spec.Indicator {
 		return spec.Indicator{Raw: &spec.Query{
 			Expr:     `slo:sli_error:ratio_rate{{.window}}{sloth_service="shop", sloth_slo="shop-availability"}`,
@@ -57,10 +58,10 @@ func TestVantages(t *testing.T) {
 		"Several":   {"Each further name asks the same elsewhere.", `{sources: [main, {source: probe}]}`, []spec.Indicator{document("main"), document("probe")}},
 		"OwnOther":  {"A mapping may ask something else.", `{sources: [main, ` + ownBad + `]}`, []spec.Indicator{document("main"), own(true)}},
 		"OwnFirst":  {"So may the first.", `{sources: [` + ownBad + `, main]}`, []spec.Indicator{own(true), document("main")}},
-		"AbsentBad": {"absentBad is about all of them.", `{absentBad: unknown, sources: [main, ` + ownBad + `]}`, []spec.Indicator{unknown, own(false)}},
+		"AbsentBad": {"absentBad is about all of them.", `{absentBad: unknown, sources: [main, ` + ownBad + `]}`, []spec.Indicator{document("main"), own(false)}},
 		"Raw": {
-			"A raw ratio beside counts.", `{sources: [main, {source: probe, raw: ' avg(avg_over_time(ok[{{.window}}])) ', rawType: success}]}`,
-			[]spec.Indicator{document("main"), {Raw: &spec.Query{Expr: "avg(avg_over_time(ok[{{.window}}]))", Source: "probe"}, RawSuccess: true}},
+			"A raw ratio beside counts, which an absent bad does not concern.", `{absentBad: zero, sources: [main, {source: probe, raw: ' avg(avg_over_time(ok[{{.window}}])) ', rawType: success}]}`,
+			[]spec.Indicator{zeroed, {Raw: &spec.Query{Expr: "avg(avg_over_time(ok[{{.window}}]))", Source: "probe"}, RawSuccess: true}},
 		},
 		"Recorded":      {"Recorded ratios are a failure ratio at the SLO's source.", `{recorded: sloth}`, []spec.Indicator{recorded("")}},
 		"RecordedMoved": {"The first vantage point's are recorded, the others asked.", `{recorded: sloth, sources: [main, probe]}`, []spec.Indicator{recorded("main"), document("probe")}},
