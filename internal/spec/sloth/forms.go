@@ -21,7 +21,7 @@ var (
 // level is a document of either form: the SLOs of one service.
 type level struct {
 	service string
-	labels  map[string]string
+	labels  labels
 	plugins *chain
 	slos    []slo
 }
@@ -35,13 +35,16 @@ type slo struct {
 
 // common is what both forms spell alike.
 type common struct {
-	Name        string            `yaml:"name,required"`
-	Description string            `yaml:"description"`
-	Objective   *float64          `yaml:"objective,required"`
-	Plugins     *chain            `yaml:"plugins"`
-	Labels      map[string]string `yaml:"labels"`
-	Pos         spec.Position     `yaml:",pos"`
+	Name        string        `yaml:"name,required"`
+	Description string        `yaml:"description"`
+	Objective   *float64      `yaml:"objective,required"`
+	Plugins     *chain        `yaml:"plugins"`
+	Labels      labels        `yaml:"labels"`
+	Pos         spec.Position `yaml:",pos"`
 }
+
+// labels may be numbers and words such as true, as Sloth's files have them.
+type labels map[string]spec.Value
 
 // chain is a list of plugins that change the rules which Sloth writes.
 type chain struct {
@@ -60,9 +63,9 @@ type plugin struct {
 }
 
 type alert struct {
-	Disable     bool              `yaml:"disable"`
-	Labels      map[string]string `yaml:"labels"`
-	Annotations map[string]string `yaml:"annotations"`
+	Disable     bool   `yaml:"disable"`
+	Labels      labels `yaml:"labels"`
+	Annotations labels `yaml:"annotations"`
 }
 
 // sli and alerting have no tags of their own: Go converts the forms below to
@@ -75,17 +78,17 @@ type sli struct {
 
 type alerting struct {
 	Name                   string
-	Labels, Annotations    map[string]string
+	Labels, Annotations    labels
 	PageAlert, TicketAlert alert
 }
 
 // fileDoc is one of Sloth's own files.
 type fileDoc struct {
-	Version string            `yaml:"version,required"`
-	Service string            `yaml:"service,required"`
-	Labels  map[string]string `yaml:"labels"`
-	Plugins *chain            `yaml:"slo_plugins"`
-	SLOs    []fileSLO         `yaml:"slos,required"`
+	Version string    `yaml:"version,required"`
+	Service string    `yaml:"service,required"`
+	Labels  labels    `yaml:"labels"`
+	Plugins *chain    `yaml:"slo_plugins"`
+	SLOs    []fileSLO `yaml:"slos,required"`
 }
 
 type fileSLO struct {
@@ -106,11 +109,11 @@ type fileSLI struct {
 }
 
 type fileAlerting struct {
-	Name        string            `yaml:"name"`
-	Labels      map[string]string `yaml:"labels"`
-	Annotations map[string]string `yaml:"annotations"`
-	PageAlert   alert             `yaml:"page_alert"`
-	TicketAlert alert             `yaml:"ticket_alert"`
+	Name        string `yaml:"name"`
+	Labels      labels `yaml:"labels"`
+	Annotations labels `yaml:"annotations"`
+	PageAlert   alert  `yaml:"page_alert"`
+	TicketAlert alert  `yaml:"ticket_alert"`
 }
 
 func (d fileDoc) level() level {
@@ -153,10 +156,10 @@ type metadata struct {
 }
 
 type resource struct {
-	Service string            `yaml:"service,required"`
-	Labels  map[string]string `yaml:"labels"`
-	Plugins *chain            `yaml:"sloPlugins"`
-	SLOs    []resourceSLO     `yaml:"slos,required"`
+	Service string        `yaml:"service,required"`
+	Labels  labels        `yaml:"labels"`
+	Plugins *chain        `yaml:"sloPlugins"`
+	SLOs    []resourceSLO `yaml:"slos,required"`
 }
 
 type resourceSLO struct {
@@ -177,11 +180,11 @@ type resourceSLI struct {
 }
 
 type resourceAlerting struct {
-	Name        string            `yaml:"name"`
-	Labels      map[string]string `yaml:"labels"`
-	Annotations map[string]string `yaml:"annotations"`
-	PageAlert   alert             `yaml:"pageAlert"`
-	TicketAlert alert             `yaml:"ticketAlert"`
+	Name        string `yaml:"name"`
+	Labels      labels `yaml:"labels"`
+	Annotations labels `yaml:"annotations"`
+	PageAlert   alert  `yaml:"pageAlert"`
+	TicketAlert alert  `yaml:"ticketAlert"`
 }
 
 func (d resourceDoc) level() level {

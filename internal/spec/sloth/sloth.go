@@ -15,7 +15,6 @@ package sloth
 
 import (
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -71,7 +70,12 @@ func (Resource) APIVersion() string { return ResourceVersion }
 func (c Resource) Read(docs []spec.Document) (spec.Reading, spec.Faults) {
 	r := newReader(c.Window, resourceKeys)
 	for _, d := range docs {
-		if d.Kind != resourceKind {
+		switch d.Kind {
+		case resourceKind:
+		case "AlertWindows":
+			r.fault(d, "kind", "AlertWindows is not read: leave the file out, and give burnRates in spec.objectives of a Remediation")
+			continue
+		default:
 			r.fault(d, "kind", "is %q, want %s", d.Kind, resourceKind)
 			continue
 		}
@@ -166,16 +170,23 @@ func (r *reader) slo(p place, l level, s slo) bool {
 		},
 		Digests:    []string{p.doc.Digest()},
 		ServicePos: p.doc.Positions().At(r.keys.root + "service"),
-		Labels:     merged(l.labels, s.Labels),
+		Labels:     r.merged(l.labels, s.Labels),
 	})
 	return true
 }
 
 // merged are the labels of the service and of the SLO, whose own ones win.
-func merged(service, slo map[string]string) map[string]string {
+func (r *reader) merged(service, slo labels) map[string]string {
 	all := map[string]string{}
-	maps.Copy(all, service)
-	maps.Copy(all, slo)
+	for _, ls := range []labels{service, slo} {
+		for name, v := range ls {
+			text, ok := v.Scalar()
+			if empty, isText := v.Text(); !ok && !(isText && empty == "") {
+				r.faults = append(r.faults, v.Fault("want text: a label has one value"))
+			}
+			all[name] = text
+		}
+	}
 	return all
 }
 
