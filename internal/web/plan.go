@@ -16,20 +16,33 @@ const apiVersion = spec.Group
 
 // Objective is one objective as it was measured. What is not known is null.
 type Objective struct {
-	Service              string              `json:"service,omitempty"`
-	Name                 string              `json:"name"`
-	Sources              []string            `json:"sources"`
-	State                string              `json:"state"`
-	Reason               string              `json:"reason"`
-	Detail               string              `json:"detail,omitempty"`
+	Service string   `json:"service,omitempty"`
+	Name    string   `json:"name"`
+	Sources []string `json:"sources"`
+	State   string   `json:"state"`
+	Reason  string   `json:"reason"`
+	Detail  string   `json:"detail,omitempty"`
+	// UnknownFrom is the source that left it unknown.
+	UnknownFrom string `json:"unknownFrom,omitempty"`
+	// Group is the worst group of an objective that has groups; the numbers here
+	// are its. Groups counts them all, GroupsBreached those that are breached.
+	Group                string              `json:"group,omitempty"`
+	Groups               int                 `json:"groups,omitempty"`
+	GroupsBreached       *int                `json:"groupsBreached,omitempty"`
 	Target               float64             `json:"target"`
 	ErrorRatio           *float64            `json:"errorRatio"`
 	JudgeErrorRatio      *float64            `json:"judgeErrorRatio"`
 	BurnRates            map[string]*float64 `json:"burnRates"`
 	ErrorBudgetRemaining *float64            `json:"errorBudgetRemaining"`
 	SampleAgeSeconds     *float64            `json:"sampleAgeSeconds"`
-	// WarmingUntil is when the data covers the long window of each pair.
-	WarmingUntil *time.Time `json:"warmingUntil,omitempty"`
+	// WindowSeconds is the SLO's own window, of errorRatio and the error budget;
+	// CoveredSeconds is how much of it holds data, where that is less.
+	WindowSeconds  float64  `json:"windowSeconds,omitempty"`
+	CoveredSeconds *float64 `json:"coveredSeconds,omitempty"`
+	// WarmingUntil is when the data covers the long window of each pair, Warming
+	// the same of each long window that it does not cover yet.
+	WarmingUntil *time.Time            `json:"warmingUntil,omitempty"`
+	Warming      map[string]*time.Time `json:"warming,omitempty"`
 }
 
 // Balance is the room left in the autonomy budget.
@@ -152,12 +165,19 @@ func verdictOf(d gate.Decision) *Verdict {
 func objectiveOf(o compare.Objective) Objective {
 	out := Objective{
 		Name: o.ID, Sources: slices.Clone(o.Sources), State: string(o.State), Reason: string(o.Reason),
-		Detail: o.Detail, Target: o.Target,
-		ErrorRatio: ratio(o.Period), JudgeErrorRatio: ratio(o.Judge),
+		Detail: o.Detail, UnknownFrom: o.UnknownFrom, Group: o.Group, Groups: o.Groups, Target: o.Target,
+		WindowSeconds: o.Period.ID.Window.Seconds(),
+		ErrorRatio:    ratio(o.Period), JudgeErrorRatio: ratio(o.Judge),
 		BurnRates: map[string]*float64{},
 	}
 	if out.Sources == nil {
 		out.Sources = []string{}
+	}
+	if o.Groups > 0 {
+		out.GroupsBreached = &o.GroupsBreached
+	}
+	if o.Covered > 0 {
+		out.CoveredSeconds = number(o.Covered.Truncate(time.Second).Seconds())
 	}
 	if left, ok := o.ErrorBudgetRemaining(); ok {
 		out.ErrorBudgetRemaining = rounded(left)
@@ -182,7 +202,15 @@ func addBurn(out *Objective, b compare.Burn) {
 		return
 	}
 	out.BurnRates[short], out.BurnRates[long] = rounded(b.ShortRate), rounded(b.LongRate)
-	if u := when(b.CoveredAt); u != nil && (out.WarmingUntil == nil || u.After(*out.WarmingUntil)) {
+	u := when(b.CoveredAt)
+	if u == nil {
+		return
+	}
+	if out.Warming == nil {
+		out.Warming = map[string]*time.Time{}
+	}
+	out.Warming[long] = u
+	if out.WarmingUntil == nil || u.After(*out.WarmingUntil) {
 		out.WarmingUntil = u
 	}
 }
@@ -222,7 +250,7 @@ func Objectives(v View, f Filter) List[Objective] {
 func unread(o spec.Objective) Objective {
 	out := Objective{
 		Name: o.ID, Sources: []string{}, State: string(compare.Unknown), Reason: string(notObserved),
-		Target: o.Target, BurnRates: map[string]*float64{},
+		Target: o.Target, BurnRates: map[string]*float64{}, WindowSeconds: o.Window.Seconds(),
 	}
 	for _, b := range o.BurnRates {
 		out.BurnRates[duration(b.Short)], out.BurnRates[duration(b.Long)] = nil, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
@@ -23,14 +24,17 @@ type Service struct {
 	EffectiveMode string `json:"effectiveMode,omitempty"`
 	Ceiling       string `json:"ceiling"`
 	// Frozen: a freeze is in force, whatever the ceiling says.
-	Frozen           bool       `json:"frozen,omitempty"`
-	State            string     `json:"state"`
-	Reason           string     `json:"reason"`
-	SinceSeconds     *float64   `json:"sinceSeconds"`
-	Episode          string     `json:"episode,omitempty"`
-	LastObserved     *time.Time `json:"lastObserved"`
-	LastMet          *time.Time `json:"lastMet"`
-	LastError        string     `json:"lastError,omitempty"`
+	Frozen       bool       `json:"frozen,omitempty"`
+	State        string     `json:"state"`
+	Reason       string     `json:"reason"`
+	SinceSeconds *float64   `json:"sinceSeconds"`
+	Episode      string     `json:"episode,omitempty"`
+	LastObserved *time.Time `json:"lastObserved"`
+	LastMet      *time.Time `json:"lastMet"`
+	LastError    string     `json:"lastError,omitempty"`
+	// LastErrorKind is transient where time may heal it, persistent where only a
+	// person does; "" where it is no fault of a source.
+	LastErrorKind    string     `json:"lastErrorKind,omitempty"`
 	NextTry          *time.Time `json:"nextTry"`
 	BalanceRemaining *float64   `json:"balanceRemaining"`
 }
@@ -107,8 +111,8 @@ func serviceOf(v View, svc spec.Service, known *ledger.Service) Service {
 		if r.RequeueAfter > 0 && !r.Assessment.At.IsZero() {
 			s.NextTry = when(r.Assessment.At.Add(r.RequeueAfter))
 		}
-		if r.Err != nil {
-			s.LastError = r.Err.Error()
+		if s.LastError, s.LastErrorKind = sourceFault(r.Assessment); r.Err != nil {
+			s.LastError, s.LastErrorKind = r.Err.Error(), ""
 		}
 		if r.Assessment.State == compare.Met {
 			s.LastMet = when(r.Assessment.At)
@@ -116,6 +120,53 @@ func serviceOf(v View, svc spec.Service, known *ledger.Service) Service {
 	}
 	s.BalanceRemaining = leastBalance(v, svc)
 	return s
+}
+
+// The kinds of an error of a source.
+const (
+	transient  = "transient"
+	persistent = "persistent"
+)
+
+// sourceFault is what keeps a service's objectives from being measured: what
+// only a person can heal before what may pass by itself.
+func sourceFault(a compare.Assessment) (text, kind string) {
+	for _, o := range a.Objectives {
+		if o.State != compare.Unknown {
+			continue
+		}
+		if k := faultKind(o.Reason); k != "" && (kind == "" || kind == transient && k == persistent) {
+			text, kind = faultText(o), k
+		}
+	}
+	return text, kind
+}
+
+// faultKind is "" for a reason that is no fault of a source.
+func faultKind(r compare.Reason) string {
+	switch {
+	case r == measure.QueryError, r == measure.SourceRefused, r == measure.ClockSkew:
+		return persistent
+	case r.SourceFault():
+		return transient
+	}
+	return ""
+}
+
+// faultText names the source, unless the words of several vantage points do, and
+// the objective where the fault is its query's.
+func faultText(o compare.Objective) string {
+	text := string(o.Reason)
+	if len(o.Sources) <= 1 && o.UnknownFrom != "" {
+		text += " from " + o.UnknownFrom
+	}
+	if o.Detail != "" {
+		text += ": " + o.Detail
+	}
+	if o.Reason == measure.QueryError {
+		return o.ID + ": " + text
+	}
+	return text
 }
 
 // leastBalance is the room of the action that has least; nil without actions.

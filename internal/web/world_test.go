@@ -22,6 +22,8 @@ import (
 // start is the time of the first entry; each further one is a minute later.
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
+const month = 30 * 24 * time.Hour
+
 const (
 	keyOne = gate.Key("checkout:1772366400-600")
 	keyTwo = gate.Key("checkout:1772367000-600")
@@ -43,14 +45,14 @@ func documents() spec.Set {
 	return spec.Set{Digest: "set-1", Services: []spec.Service{
 		{
 			Name: "checkout", Digest: "doc-1",
-			Objectives: []spec.Objective{{ID: "availability", SLO: "availability", Target: 0.99, BurnRates: spec.DefaultBurnRates()}},
+			Objectives: []spec.Objective{{ID: "availability", SLO: "availability", Target: 0.99, Window: month, BurnRates: spec.DefaultBurnRates()}},
 			Remediation: spec.Remediation{
 				Name: "checkout", Service: "checkout", Owner: "team-payments", Mode: spec.Auto,
 				Actions: []spec.Action{scale(), rollback},
 				Budget:  spec.Budget{Period: 28 * 24 * time.Hour, Capacity: 3, Costs: spec.Costs{NoChange: 1, Worsened: 2, Unknown: 1}},
 			},
 		},
-		{Name: "search", Digest: "doc-2", Objectives: []spec.Objective{{ID: "latency", SLO: "latency", Target: 0.95}}},
+		{Name: "search", Digest: "doc-2", Objectives: []spec.Objective{{ID: "latency", SLO: "latency", Target: 0.95, Window: month}}},
 	}}
 }
 
@@ -139,7 +141,7 @@ func result() reconcile.Result {
 			Service: "checkout", At: at, State: compare.Breached, Reason: compare.Burning,
 			Objectives: []compare.Objective{{
 				ID: "availability", Sources: []string{"main"}, State: compare.Breached, Reason: compare.Burning, Target: 0.99,
-				Judge: judge, Period: measure.Measurement{Good: 995, Total: 1000, HasEvents: true, ErrorRatio: 0.005}, SampleAge: 10 * time.Second,
+				Judge: judge, Period: measure.Measurement{ID: measure.ID{Window: month}, Good: 995, Total: 1000, HasEvents: true, ErrorRatio: 0.005}, SampleAge: 10 * time.Second,
 				Burns: []compare.Burn{
 					{BurnRate: spec.DefaultBurnRates()[0], ShortRate: 30, LongRate: 20, Known: true, Burning: true},
 					{BurnRate: spec.DefaultBurnRates()[1]},
