@@ -32,7 +32,7 @@ func (a *app) sloCommand() *cobra.Command {
 (version: prometheus/v1, and PrometheusServiceLevel) and Pyrra
 (ServiceLevelObjective). Put them beside your Remediations in documents; nothing
 has to be converted for that.`
-	cmd.Example = `  setpoint validate sloth/checkout.yaml         # every fault, with file and line
+	cmd.Example = `  setpoint validate sloth/checkout.yaml           # every fault, with file and line
   setpoint slo convert sloth/ pyrra/ -o slo.yaml  # the same SLOs as OpenSLO v1
   setpoint slo rules -o rules.yaml              # counts that make long windows cheap`
 	return cmd

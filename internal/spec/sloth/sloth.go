@@ -181,7 +181,7 @@ func (r *reader) merged(service, slo labels) map[string]string {
 	for _, ls := range []labels{service, slo} {
 		for name, v := range ls {
 			text, ok := v.Scalar()
-			if empty, isText := v.Text(); !ok && !(isText && empty == "") {
+			if _, isText := v.Text(); !ok && !isText { // An empty text is one too.
 				r.faults = append(r.faults, v.Fault("want text: a label has one value"))
 			}
 			all[name] = text
