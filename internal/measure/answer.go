@@ -287,12 +287,9 @@ func (a *answerer) scale(v float64) float64 {
 // The groups are those of the first reading that have a sample which can still
 // be seen; others have vanished.
 func (a *answerer) each(m Measurement, newest, resets Reading, rs ...Reading) Measurement {
-	all := make([]groupValues, len(rs))
-	for i, r := range rs {
-		var fault value
-		if all[i], fault = r.grouped(a.q.o.o.GroupBy); !fault.known() && (i == 0 || fault.reason != NoData) {
-			return unknown(m, "", fault)
-		}
+	all, fault := a.byGroup(rs)
+	if !fault.known() {
+		return unknown(m, "", fault)
 	}
 	times, fault := newest.grouped(a.q.o.o.GroupBy)
 	if !fault.known() {
@@ -321,6 +318,19 @@ func (a *answerer) each(m Measurement, newest, resets Reading, rs ...Reading) Me
 	return sum(m)
 }
 
+// byGroup gives the numbers of each reading; only the first must have any.
+func (a *answerer) byGroup(rs []Reading) ([]groupValues, value) {
+	all := make([]groupValues, len(rs))
+	for i, r := range rs {
+		values, fault := r.grouped(a.q.o.o.GroupBy)
+		if !fault.known() && (i == 0 || fault.reason != NoData) {
+			return nil, fault
+		}
+		all[i] = values
+	}
+	return all, value{}
+}
+
 // ungrouped says why no group has a sample time: they all have vanished, or the
 // labels of the groups are not those of the series.
 func ungrouped(newest Reading, by []string) value {
@@ -341,7 +351,7 @@ func sum(m Measurement) Measurement {
 			continue
 		}
 		m.HasEvents = m.HasEvents || g.HasEvents
-		m.Good, m.Total = m.Good+g.Good, m.Total+g.Total
+		m.Good, m.Total = min(m.Good+g.Good, math.MaxFloat64), min(m.Total+g.Total, math.MaxFloat64)
 		m.ErrorRatio = max(m.ErrorRatio, g.ErrorRatio)
 		if m.SampleAt.IsZero() || g.SampleAt.Before(m.SampleAt) {
 			m.SampleAt = g.SampleAt

@@ -178,14 +178,18 @@ func (h *Held) Follow(now time.Time, sweep time.Duration) []Query {
 			if held.ID.At.Equal(s.at(now)) {
 				continue // just asked
 			}
-			longer := s.covers > 0 || !o.isHourBefore(s)
-			stale := s.acting && longer && s.aged(held, now, sweep)
-			if low && o.isHourBefore(s) || stale && (misses || !s.totalOnly && lacks(held, judge)) {
+			if low && o.isHourBefore(s) || s.aged(held, now, sweep) && (misses && o.isLonger(s) || lacks(s, held, judge)) {
 				qs = append(qs, o.query(j, now))
 			}
 		}
 	}
 	return qs
+}
+
+// isLonger holds for a window that decides whether the objective burns, or that
+// such a window is covered.
+func (o *objective) isLonger(s slot) bool {
+	return s.acting && (s.covers > 0 || !o.isHourBefore(s))
 }
 
 // aged reports whether a value is too old to judge a burn by.
@@ -196,8 +200,11 @@ func (s slot) aged(held Measurement, now time.Time, sweep time.Duration) bool {
 
 // lacks reports whether a group was seen in the judge window for the first time
 // since a longer one was measured.
-func lacks(held, judge Measurement) bool {
-	return judge.Known() && held.Known() && slices.ContainsFunc(judge.Groups, func(g NamedGroup) bool {
+func lacks(s slot, held, judge Measurement) bool {
+	if !s.acting || s.totalOnly || !judge.Known() || !held.Known() {
+		return false
+	}
+	return slices.ContainsFunc(judge.Groups, func(g NamedGroup) bool {
 		return g.Known() && held.Of(g.Name).Reason == NoData
 	})
 }
