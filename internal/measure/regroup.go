@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
 )
 
 // Grouped is one query that answers for several members.
@@ -42,26 +44,26 @@ func Group(expr string, members [][]string) (Grouped, error) {
 		return Grouped{}, err
 	}
 	g := Grouped{Expr: expr, members: len(members)}
-	var w writer
+	var many []*labels.Matcher
 	var at []int // index of each varying label
 	for i, name := range p.labels {
-		if values := distinctAt(members, i); len(values) > 1 {
-			at = append(at, i)
-			w.varying = append(w.varying, name)
-			w.matchers = append(w.matchers, alternation(values))
-			g.varying = append(g.varying, model.LabelName(name))
-			if !p.kept[i] {
-				g.dropped = append(g.dropped, model.LabelName(name))
-			}
+		if !vary(members, i) {
+			continue
+		}
+		at = append(at, i)
+		many = append(many, &labels.Matcher{Type: labels.MatchRegexp, Name: name, Value: alternation(members, i)})
+		g.varying = append(g.varying, model.LabelName(name))
+		if !p.kept[i] {
+			g.dropped = append(g.dropped, model.LabelName(name))
 		}
 	}
 	if err := g.enrol(members, at); err != nil {
 		return Grouped{}, err
 	}
 	if len(at) > 0 {
-		w.regroup = true
-		w.expr(tree)
-		g.Expr = string(w.out)
+		keepApart(tree, many)
+		replaceMatchers(tree, many)
+		g.Expr = tree.String()
 	}
 	return g, nil
 }
@@ -89,45 +91,73 @@ func checkMembers(p proof, members [][]string) error {
 	return nil
 }
 
-func distinctAt(members [][]string, i int) []string {
+func vary(members [][]string, i int) bool {
+	return slices.ContainsFunc(members, func(m []string) bool { return m[i] != members[0][i] })
+}
+
+// alternation matches exactly the members' values of a label: PromQL anchors
+// it at both ends.
+func alternation(members [][]string, i int) string {
 	values := make([]string, len(members))
 	for j, m := range members {
 		values[j] = m[i]
 	}
 	slices.Sort(values)
-	return slices.Compact(values)
-}
-
-// alternation matches exactly the values: PromQL anchors it at both ends.
-func alternation(values []string) string {
 	var out []byte
-	for i, v := range values {
-		if i > 0 {
+	for j, v := range slices.Compact(values) {
+		if j > 0 {
 			out = append(out, '|')
 		}
 		out = append(out, regexp.QuoteMeta(v)...)
 	}
-	return string(strconv.AppendQuote([]byte("=~"), string(out)))
+	return string(out)
+}
+
+// keepApart makes the steps in which series meet tell the varying labels apart.
+func keepApart(tree parser.Expr, varying []*labels.Matcher) {
+	varies := func(name string) bool {
+		_, ok := slices.BinarySearchFunc(varying, name, compareName)
+		return ok
+	}
+	with := func(names []string) []string {
+		names = slices.DeleteFunc(names, varies)
+		for _, m := range varying {
+			names = append(names, m.Name)
+		}
+		return names
+	}
+	parser.Inspect(tree, func(n parser.Node, _ []parser.Node) error {
+		switch n := n.(type) {
+		case *parser.AggregateExpr:
+			if n.Without {
+				n.Grouping = slices.DeleteFunc(n.Grouping, varies)
+			} else {
+				n.Grouping = with(n.Grouping)
+			}
+		case *parser.BinaryExpr:
+			if n.VectorMatching != nil && n.VectorMatching.On {
+				n.VectorMatching.MatchingLabels = with(n.VectorMatching.MatchingLabels)
+			}
+		}
+		return nil
+	})
 }
 
 // separator stands between the values of one member. It is in no value.
-const separator = 0xff
+const separator = "\xff"
 
 func (g *Grouped) enrol(members [][]string, at []int) error {
 	g.member = make(map[string]int32, len(members))
-	var key []byte
+	own := make([]string, len(at))
 	for i, m := range members {
-		key = key[:0]
 		for n, j := range at {
-			if n > 0 {
-				key = append(key, separator)
-			}
-			key = append(key, m[j]...)
+			own[n] = m[j]
 		}
-		if _, twice := g.member[string(key)]; twice {
+		key := strings.Join(own, separator)
+		if _, twice := g.member[key]; twice {
 			return fmt.Errorf("member %d is there twice", i)
 		}
-		g.member[string(key)] = int32(i)
+		g.member[key] = int32(i)
 	}
 	return nil
 }
@@ -175,7 +205,7 @@ func (g *Grouped) owner(metric model.Metric, buf []byte) int32 {
 	}
 	for n, name := range g.varying {
 		if n > 0 {
-			buf = append(buf, separator)
+			buf = append(buf, separator...)
 		}
 		buf = append(buf, metric[name]...)
 	}

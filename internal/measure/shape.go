@@ -1,9 +1,12 @@
 package measure
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -27,8 +30,8 @@ type Shape struct {
 	labels []string
 }
 
-// Key is the expression in one way of writing it, with the values of Labels
-// taken out.
+// Key is the expression written in one way, with stars for the values of
+// Labels, and the labels behind it.
 func (s *Shape) Key() string { return s.key }
 
 // Labels are the labels whose values may be taken out, sorted. An expression
@@ -46,10 +49,38 @@ func Analyse(expr string) (shape *Shape, values []string, reason string) {
 		return &Shape{key: "not parsed: " + expr}, nil, "not-parsed"
 	}
 	p := prove(tree)
-	w := writer{varying: p.labels, matchers: make([]string, len(p.labels))}
-	for i := range w.matchers {
-		w.matchers[i] = "=*" // No PromQL, so it cannot be taken for any.
+	stars := make([]*labels.Matcher, len(p.labels))
+	for i, name := range p.labels {
+		stars[i] = &labels.Matcher{Type: labels.MatchEqual, Name: name, Value: "*"}
 	}
-	w.expr(tree)
-	return &Shape{key: string(w.out), labels: p.labels}, p.values, p.reason
+	replaceMatchers(tree, stars)
+	s := &Shape{key: tree.String(), labels: p.labels}
+	if len(p.labels) > 0 {
+		s.key += " {" + strings.Join(p.labels, ",") + "}"
+	}
+	return s, p.values, p.reason
 }
+
+// replaceMatchers puts other matchers, sorted by name, in the place of those
+// with the same name, and sorts the labels in lists, whose order says nothing.
+func replaceMatchers(tree parser.Expr, by []*labels.Matcher) {
+	parser.Inspect(tree, func(n parser.Node, _ []parser.Node) error {
+		switch n := n.(type) {
+		case *parser.VectorSelector:
+			for i, m := range n.LabelMatchers {
+				if j, ok := slices.BinarySearchFunc(by, m.Name, compareName); ok {
+					n.LabelMatchers[i] = by[j]
+				}
+			}
+		case *parser.AggregateExpr:
+			slices.Sort(n.Grouping)
+		case *parser.BinaryExpr:
+			if n.VectorMatching != nil {
+				slices.Sort(n.VectorMatching.MatchingLabels)
+			}
+		}
+		return nil
+	})
+}
+
+func compareName(m *labels.Matcher, name string) int { return strings.Compare(m.Name, name) }

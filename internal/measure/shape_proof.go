@@ -48,6 +48,9 @@ func prove(tree parser.Expr) proof {
 	var p prover
 	p.candidates(tree)
 	v := p.vector(tree)
+	if p.reason == "" && !printable(tree) {
+		p.refuse("not-printable")
+	}
 	if p.reason != "" {
 		return proof{reason: p.reason}
 	}
@@ -67,6 +70,14 @@ func prove(tree parser.Expr) proof {
 		}
 	}
 	return out
+}
+
+// printable reports whether the parser's printer writes what the parser reads:
+// it stumbles over a range below a millisecond, and over by ("inf").
+func printable(tree parser.Expr) bool {
+	text := tree.String()
+	again, err := promQL.ParseExpr(text)
+	return err == nil && again.String() == text
 }
 
 func (s labelSet) has(i int) bool { return s&(1<<i) != 0 }
@@ -148,12 +159,15 @@ func (p *prover) keepThoseOf(ms []*labels.Matcher) {
 
 // mayVary reports whether an alternation of values could stand for the
 // matcher's value. Labels with two underscores in front are the database's
-// own, which functions drop as they please, and three words are no labels in a
-// list of labels.
+// own, which functions drop as they please.
 func mayVary(m *labels.Matcher) bool {
 	return m.Type == labels.MatchEqual && m.Value != "" && utf8.ValidString(m.Value) &&
-		!strings.HasPrefix(m.Name, "__") && !noLabelInList(m.Name)
+		!strings.HasPrefix(m.Name, "__") && !slices.Contains(notInLists, strings.ToLower(m.Name))
 }
+
+// notInLists mean something else in by (…), where the printer does not quote
+// them.
+var notInLists = []string{"without", "inf", "nan"}
 
 func only(ms []*labels.Matcher, m *labels.Matcher) bool {
 	for _, o := range ms {
@@ -250,7 +264,7 @@ func (p *prover) binary(e *parser.BinaryExpr) vector {
 	}
 	lhs, rhs := p.vector(e.LHS), p.vector(e.RHS)
 	if e.Op.IsSetOperator() {
-		if p.reason == kebab("vector") {
+		if p.reason == "vector" {
 			p.reason = "set-operator-with-vector"
 		}
 		return p.setOperation(e, lhs, rhs)
