@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/setpoint-dev/setpoint/internal/measure"
 )
 
 func TestMain(m *testing.M) {
@@ -110,6 +112,8 @@ func (w *world) query(rw http.ResponseWriter, r *http.Request) {
 	}
 	value := 1000.0
 	switch {
+	case strings.Contains(q, "resets("):
+		value = 0
 	case strings.Contains(q, "timestamp("):
 		value = at - w.age
 	case strings.Contains(q, "!~"):

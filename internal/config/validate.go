@@ -16,8 +16,10 @@ func (c Config) Validate(set spec.Set) error {
 	v := validator{config: c}
 	for _, svc := range set.Services {
 		for _, o := range svc.Objectives {
-			for _, q := range o.Indicator.Queries() {
-				v.source(o.ID, q)
+			for _, in := range o.Vantages() {
+				for _, q := range in.Queries() {
+					v.source(o.ID, q)
+				}
 			}
 		}
 		v.remediation(svc.Remediation)

@@ -205,7 +205,7 @@ func (l *loader) checkService(svc *Service) {
 
 // notes are remarks on what was read and changes nothing.
 func (l *loader) notes(set Set) []Note {
-	var notes []Note
+	notes := l.remarks
 	for _, r := range l.readings {
 		for _, s := range r.Services {
 			if svc, ok := set.Service(s.Name); ok && len(svc.Objectives) == 0 {

@@ -107,9 +107,29 @@ func (l *loader) judge(service string, o *Objective, r *remediation) {
 	j.checkVantages()
 	j.record()
 	j.checkSlices()
+	if r == nil {
+		j.dropIdle()
+	}
 	for i, b := range o.BurnRates {
 		j.checkBurnRate(i, b)
 	}
+}
+
+// dropIdle takes out default pairs that no error ratio could make burn, where
+// nobody may act anyway: a Remediation has to say what it wants instead.
+func (j judged) dropIdle() {
+	kept := slices.DeleteFunc(slices.Clone(j.o.BurnRates), func(b BurnRate) bool { return b.Factor*(1-j.o.Target) >= 1 })
+	if len(kept) == len(j.o.BurnRates) || len(kept) == 0 || j.o.Target <= 0 {
+		return
+	}
+	for _, b := range j.o.BurnRates {
+		if !slices.Contains(kept, b) {
+			j.remarks = append(j.remarks, Note{Pos: j.o.Pos, Text: fmt.Sprintf(
+				"objective %q: the default burn rate %s/%s %s, and is left out: give burnRates in spec.objectives of a Remediation",
+				j.o.ID, FormatDuration(b.Short), FormatDuration(b.Long), burnText(b.Factor, j.o.Target))})
+		}
+	}
+	j.o.BurnRates = kept
 }
 
 // at returns the path of an override's key, or "" when no override has it.

@@ -127,6 +127,8 @@ type loader struct {
 	exceptions   []limit[Exception]
 	faults       Faults
 	seen         map[Fault]bool
+	// remarks are notes that are found while the documents are joined.
+	remarks []Note
 }
 
 // limit is a Maintenance or an Exception with the document that holds it.

@@ -88,11 +88,12 @@ func (c *checker) sources(at string, all []vantageDoc) {
 		}
 		here := IndexPath(at, i)
 		c.that(d.source != "", here, "names no source: give its name in setpoint.yaml, or remove the element")
-		c.that(!seen[d.source], here, "%q is a vantage point already: each one is another source", shorten(d.source))
-		seen[d.source] = true
 		if d.hasOwn {
 			c.vantage(here, d)
+			continue // A probe's metrics may stand in the server's own Prometheus.
 		}
+		c.that(!seen[d.source], here, "%q measures the SLO's own query already: name another source, or give it a query of its own", shorten(d.source))
+		seen[d.source] = true
 	}
 	c.that(len(all) <= maxVantages, at, "are %d vantage points, want at most %d: name those that see most", len(all), maxVantages)
 }

@@ -58,6 +58,7 @@ func TestVantages(t *testing.T) {
 		"Several":   {"Each further name asks the same elsewhere.", `{sources: [main, {source: probe}]}`, []spec.Indicator{document("main"), document("probe")}},
 		"OwnOther":  {"A mapping may ask something else.", `{sources: [main, ` + ownBad + `]}`, []spec.Indicator{document("main"), own(true)}},
 		"OwnFirst":  {"So may the first.", `{sources: [` + ownBad + `, main]}`, []spec.Indicator{own(true), document("main")}},
+		"OwnSame":   {"A probe's metrics may stand beside the server's.", `{sources: [probe, ` + ownBad + `]}`, []spec.Indicator{document("probe"), own(true)}},
 		"AbsentBad": {"absentBad is about all of them.", `{absentBad: unknown, sources: [main, ` + ownBad + `]}`, []spec.Indicator{document("main"), own(false)}},
 		"Raw": {
 			"A raw ratio beside counts, which an absent bad does not concern.", `{absentBad: zero, sources: [main, {source: probe, raw: ' avg(avg_over_time(ok[{{.window}}])) ', rawType: success}]}`,

@@ -102,3 +102,27 @@ func TestExampleBudgetAsksAfterOneMiss(t *testing.T) {
 		t.Errorf("cooldown %s outlasts settle %s and judge window: it would hold the second try", a.Cooldown, a.Settle)
 	}
 }
+
+// A default pair that no error ratio could make burn is left out where nobody
+// may act, and said; with none left the SLO is refused.
+func TestIdleDefaultPairs(t *testing.T) {
+	load := func(percent float64, more string) (spec.Set, error) {
+		return spec.Load([]spec.File{{Name: "a.yaml", Data: []byte(slo(percent) + more)}}, []spec.Reader{openslo.Reader{}})
+	}
+	set, err := load(90, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(spec.DefaultBurnRates()[1:], set.Services[0].Objectives[0].BurnRates); diff != "" || len(set.Notes) != 1 {
+		t.Errorf("notes %v, burn rates (-want, +got)\n%s", set.Notes, diff)
+	}
+	const acting = "---\napiVersion: setpoint.dev/v1alpha1\nkind: Remediation\nmetadata: {name: a}\nspec: {service: a}\n"
+	for name, load := range map[string]func() (spec.Set, error){
+		"a Remediation says what it wants": func() (spec.Set, error) { return load(90, acting) },
+		"no pair is left":                  func() (spec.Set, error) { return load(50, "") },
+	} {
+		if _, err := load(); err == nil {
+			t.Errorf("%s: loaded", name)
+		}
+	}
+}
