@@ -110,7 +110,10 @@ func (a *app) runAgent(ctx context.Context, s site, once bool) (err error) {
 // daemon makes the parts of an agent.
 func (a *app) daemon(ctx context.Context, s site, store *opened, log *slog.Logger) (*daemon, error) {
 	metrics := newAgentMetrics()
-	w, err := a.wire(ctx, s, store.Store, purpose{ask: true, send: true, onQuery: metrics.queried})
+	w, err := a.wire(ctx, s, store.Store, purpose{
+		ask: true, send: true, onQuery: metrics.queried,
+		onNote: func(source, text string) { log.Info("a source remarks", "source", source, "text", text) },
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +140,7 @@ func (d *daemon) hello() {
 		d.log.Error("the policy does not load; observing only until a reload succeeds", "err", fault)
 	}
 	for _, n := range d.loop.Set().Notes {
-		d.log.Info("note", "at", n.Pos.String(), "text", n.Text)
+		d.log.Info("note", "at", n.Pos.String(), "code", n.Lint, "text", n.Text)
 	}
 }
 

@@ -36,7 +36,7 @@ type wiring struct {
 // is done.
 func (a *app) wire(ctx context.Context, s site, store ledger.Store, f purpose) (*wiring, error) {
 	w := &wiring{site: s, freezes: a.freezeDir(s.cfg.Ledger.FreezeDir)}
-	measurer, err := newFleet(s.cfg.Sources, a.now, f.onQuery)
+	measurer, err := newFleet(s.cfg.Sources, a.now, f)
 	if err != nil {
 		return nil, err
 	}
@@ -109,17 +109,20 @@ type purpose struct {
 	send bool
 	// onQuery counts queries; nil counts none.
 	onQuery func(source, result string)
+	// onNote hears what sources remark, once each; nil hears nothing.
+	onNote func(source, text string)
 }
 
 // fleet gives the clocks of the sources that answer.
 type fleet struct{ *prom.Fleet }
 
-func newFleet(sources []config.Source, now func() time.Time, onQuery func(source, result string)) (fleet, error) {
+func newFleet(sources []config.Source, now func() time.Time, p purpose) (fleet, error) {
 	var all []*prom.Source
 	for _, c := range sources {
 		src, err := prom.New(prom.Options{
 			Name: c.Name, URL: c.URL, HTTP: c.HTTP.HTTPClientConfig, Params: c.Params, Timeout: c.Timeout,
-			MaxConcurrency: c.MaxConcurrency, QueriesPerSecond: c.QueriesPerSecond, OnQuery: onQuery, Now: now,
+			MaxConcurrency: c.MaxConcurrency, QueriesPerSecond: c.QueriesPerSecond, Chunk: c.Chunk,
+			OnQuery: p.onQuery, OnNote: p.onNote, Now: now,
 		})
 		if err != nil {
 			return fleet{}, err
