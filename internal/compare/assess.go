@@ -165,11 +165,15 @@ func (x assessor) view() Objective {
 			out.GroupsBreached++
 		}
 	}
+	if hour := x.hourBefore(); out.State == Met && !hour.Known() {
+		out.State, out.Reason, out.UnknownFrom = Unknown, hour.Reason, out.Sources[0]
+		out.Detail = "the hour before is not known, so a group may have vanished: " + hour.Detail
+	}
 	return out
 }
 
 // groups are those of the judge window, and those that had traffic in the hour
-// before: a group that vanished is not well.
+// before, or may have had: a group that vanished is not well.
 func (x assessor) groups() []string {
 	judge := x.ms.Get(x.id(x.o.JudgeWindow))
 	if len(x.o.GroupBy) == 0 || !judge.Known() {
@@ -179,13 +183,27 @@ func (x assessor) groups() []string {
 	for _, g := range judge.Groups {
 		names = append(names, g.Name)
 	}
-	for _, g := range x.ms.Get(measure.HourBeforeID(x.service, x.o, x.now).From(x.vantage)).Groups {
-		if x.busy(g.Measurement) {
+	for _, g := range x.hourBefore().Groups {
+		if x.busy(g.Measurement) || !g.Known() {
 			names = append(names, g.Name)
 		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// hourBefore is what tells traffic that is lost from traffic that was never
+// there, of all groups.
+func (x assessor) hourBefore() measure.Measurement {
+	return x.ms.Get(measure.HourBeforeID(x.service, x.o, x.now).From(x.vantage))
+}
+
+// vanished reports whether the group is not in the judge window, although
+// others are.
+func (x assessor) vanished() bool {
+	judge := x.ms.Get(x.id(x.o.JudgeWindow))
+	return x.group != "" && judge.Known() &&
+		!slices.ContainsFunc(judge.Groups, func(g measure.NamedGroup) bool { return g.Name == x.group })
 }
 
 // worseGroup puts the group first that speaks for the objective: one that is
@@ -224,10 +242,8 @@ func (x assessor) one() Objective {
 	}
 	out.Covered = x.covered()
 	judge := read(out.Judge, x.now, x.limits.maxSampleAge(out.Judge.Source))
-	if judge.known() || judge.reason == LowTraffic || x.group != "" && judge.reason == measure.NoData {
-		if lowTraffic(out.Judge, x.o.MinEvents) || !out.Judge.Known() {
-			judge = x.traffic()
-		}
+	if few := lowTraffic(out.Judge, x.o.MinEvents); x.vanished() || few && (judge.known() || judge.reason == LowTraffic) {
+		judge = x.traffic()
 	}
 	if judge.known() && jumps(out.Judge, x.o.Target) {
 		judge = unknownReading(measure.Unstable, fmt.Sprintf(
@@ -272,20 +288,28 @@ func (x assessor) decide(out *Objective, judge reading) {
 	}
 }
 
-// traffic tells traffic that is lost from traffic that was never there.
+// traffic tells traffic that is lost from traffic that was never there. Of a
+// group that vanished, nobody knows that where its hour before is not known.
 func (x assessor) traffic() reading {
-	low := unknownReading(LowTraffic, "fewer events in the judge window than minEvents")
-	if x.busy(x.pick(measure.HourBeforeID(x.service, x.o, x.now))) {
+	hour := x.hourBefore().Of(x.group)
+	switch {
+	case x.busy(hour):
 		return unknownReading(TrafficLost, "fewer events than minEvents, although the hour before had them")
+	case x.vanished() && !hour.Known():
+		return unknownReading(hour.Reason, "the group vanished, and its hour before is not known: "+hour.Detail)
 	}
-	return low
+	return unknownReading(LowTraffic, "fewer events in the judge window than minEvents")
 }
 
 // busy reports whether an hour held traffic enough to be missed: minEvents for
-// each judge window or, without a floor, one event.
+// each judge window or, without a floor, one event. A raw indicator has no
+// events: that there was something is enough.
 func (x assessor) busy(hour measure.Measurement) bool {
-	if !hour.Known() || !hour.HasEvents || x.o.JudgeWindow <= 0 {
+	switch {
+	case !hour.Known() || x.o.JudgeWindow <= 0:
 		return false
+	case !hour.HasEvents:
+		return x.o.Vantages()[x.vantage].Total == nil
 	}
 	return hour.Total >= max(x.o.MinEvents, 1)*float64(measure.HourBefore)/float64(x.o.JudgeWindow)
 }
