@@ -30,6 +30,10 @@ func agree(views []Objective) Objective {
 	out.Sources = nil
 	for _, v := range views {
 		out.Sources = append(out.Sources, v.Sources...)
+		// A pass rests on what is oldest of all that it saw.
+		if v.Judge.SampleAt.Before(out.Judge.SampleAt) {
+			out.Judge.SampleAt, out.SampleAge = v.Judge.SampleAt, v.SampleAge
+		}
 	}
 	return out
 }
