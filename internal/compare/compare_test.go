@@ -1,6 +1,7 @@
 package compare_test
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/compare"
@@ -53,7 +54,7 @@ type edit func(*measure.Measurement)
 func answer(qs []measure.Query, edits ...edit) []measure.Measurement {
 	ms := make([]measure.Measurement, len(qs))
 	for i, q := range qs {
-		m := measure.Measurement{ID: q.ID, Source: "main", HasEvents: true, Good: 100000, Total: 100000}
+		m := measure.Measurement{ID: q.ID, Source: cmp.Or(q.Source, "main"), HasEvents: true, Good: 100000, Total: 100000}
 		if !q.ID.TotalOnly {
 			m.SampleAt = q.ID.At.Add(-10 * time.Second)
 		}
@@ -110,7 +111,7 @@ func burning(id string) edit {
 // uncovered takes away the data that the coverage of a window needs.
 func uncovered(id string, window time.Duration, first time.Time) edit {
 	return func(m *measure.Measurement) {
-		if m.ID == measure.CoverageID("checkout", objective(id), window, now) {
+		if m.ID.From(0) == measure.CoverageID("checkout", objective(id), window, now) {
 			reason(measure.NoData)(m)
 			m.FirstAt = first
 		}
@@ -120,7 +121,7 @@ func uncovered(id string, window time.Duration, first time.Time) edit {
 // hourBefore sets the events of the hour before the judge window.
 func hourBefore(id string, e edit) edit {
 	return func(m *measure.Measurement) {
-		if m.ID == measure.HourBeforeID("checkout", objective(id), now) {
+		if m.ID.From(0) == measure.HourBeforeID("checkout", objective(id), now) {
 			e(m)
 		}
 	}
