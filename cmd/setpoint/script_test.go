@@ -106,7 +106,7 @@ func (w *world) query(rw http.ResponseWriter, r *http.Request) {
 		rw.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = io.WriteString(rw, `{"status":"error","errorType":"unavailable","error":"starting up"}`)
 		return
-	case w.mode == "empty":
+	case w.mode == "empty" || strings.Contains(q, measure.CountTotal):
 		_, _ = io.WriteString(rw, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
 		return
 	}
@@ -119,7 +119,28 @@ func (w *world) query(rw http.ResponseWriter, r *http.Request) {
 	case strings.Contains(q, "!~"):
 		value = 1000 * (1 - w.ratio)
 	}
-	_, _ = fmt.Fprintf(rw, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[%.3f,"%.3f"]}]}}`, at, value)
+	var series []string
+	for _, metric := range metricsOf(q) {
+		series = append(series, fmt.Sprintf(`{"metric":%s,"value":[%.3f,"%.3f"]}`, metric, at, value))
+	}
+	_, _ = fmt.Fprintf(rw, `{"status":"success","data":{"resultType":"vector","result":[%s]}}`, strings.Join(series, ","))
+}
+
+// alternatives are those of a query for several services, such as
+// sum by (service) (n{service=~"a|b"}).
+var alternatives = regexp.MustCompile(`(\w+)=~"(\w+(?:\|\w+)+)"`)
+
+// metricsOf are the labels of the series that answer a query.
+func metricsOf(q string) []string {
+	found := alternatives.FindStringSubmatch(q)
+	if found == nil || !strings.Contains(q, "by ("+found[1]+")") {
+		return []string{"{}"}
+	}
+	var out []string
+	for value := range strings.SplitSeq(found[2], "|") {
+		out = append(out, fmt.Sprintf("{%q:%q}", found[1], value))
+	}
+	return out
 }
 
 // act is an actuator that does everything at once.
