@@ -74,10 +74,16 @@ func keyText(key string) string {
 func (p *paper) measured(objectives []web.Objective) {
 	p.head("measured")
 	for _, o := range objectives {
-		p.line("  %s: %s, target %s", o.Name, stateText(o.State, o.Reason), percent(&o.Target))
+		p.line("  %s: %s, target %s%s", o.Name, stateText(o.State, o.Reason), percent(&o.Target), vantageText(o.Sources))
+		if o.Groups > 0 {
+			p.line("    groups breached: %s; the numbers are its", groupsText(o))
+		}
 		p.line("    errors in the judge window %s, in the SLO's window %s, error budget %s",
 			percent(o.JudgeErrorRatio), percent(o.ErrorRatio), budgetText(o.ErrorBudgetRemaining))
-		if rates := burnRates(o.BurnRates); rates != "" {
+		if o.CoveredSeconds != nil {
+			p.line("    window truncated to %s of %s: there are no older data", secondsAge(o.CoveredSeconds), secondsAge(&o.WindowSeconds))
+		}
+		if rates := burnRates(o); rates != "" {
 			p.line("    burn rates %s", rates)
 		}
 		if o.SampleAgeSeconds != nil {
@@ -87,9 +93,17 @@ func (p *paper) measured(objectives []web.Objective) {
 			p.line("    warming until %s", clock(*o.WarmingUntil))
 		}
 		if o.Detail != "" {
-			p.line("    %s", o.Detail)
+			p.line("    %s", detailText(o))
 		}
 	}
+}
+
+// vantageText names the vantage points of an objective that has several.
+func vantageText(sources []string) string {
+	if len(sources) < 2 {
+		return ""
+	}
+	return ", seen from " + and(sources)
 }
 
 // budgetText says how much of an error budget is left, or how far it is

@@ -162,13 +162,16 @@ func (a *app) showPlan(output string, items web.List[web.PlanItem]) error {
 	return a.planFaults(items.Items)
 }
 
-// planFaults says what kept a pass from being finished, and why something is
-// unknown.
+// planFaults says what kept a pass from being finished, why something is
+// unknown, and which group it is about.
 func (a *app) planFaults(items []web.PlanItem) error {
 	for _, p := range items {
 		for _, o := range p.Objectives {
-			if o.State == string(compare.Unknown) && o.Detail != "" {
-				a.say("%s/%s: %s: %s", p.Service, o.Name, o.Reason, o.Detail)
+			switch {
+			case o.State == string(compare.Unknown) && o.Detail != "":
+				a.say("%s/%s: %s: %s", p.Service, o.Name, o.Reason, detailText(o))
+			case o.State == string(compare.Breached) && o.Groups > 0:
+				a.say("%s/%d of %d groups are breached, worst %s", p.Service, o.Name, *o.GroupsBreached, o.Groups, o.Group)
 			}
 		}
 		if p.Error != "" {
@@ -193,7 +196,11 @@ func planRow(p web.PlanItem) []string {
 func planErrors(p web.PlanItem) string {
 	var parts []string
 	for _, o := range p.Objectives {
-		parts = append(parts, o.Name+"="+percent(o.JudgeErrorRatio))
+		part := o.Name + "=" + percent(o.JudgeErrorRatio)
+		if o.Groups > 0 {
+			part += "(" + groupsText(o) + ")"
+		}
+		parts = append(parts, part)
 	}
 	return strings.Join(parts, " ")
 }

@@ -36,12 +36,32 @@ func servicesTable(l *lister, items []web.Service) (*table, []string) {
 	t.coloured = []int{1, 5}
 	var names []string
 	now := l.app.now()
+	faultHints(t, items, now)
 	for _, s := range items {
 		names = append(names, "service/"+s.Service)
 		t.row(l, []string{s.Service, s.State, s.Reason, secondsAge(s.SinceSeconds), modeText(s.Mode, s.EffectiveMode), ceilingCell(l, s.Service, s.Ceiling, s.Frozen), decimal(s.BalanceRemaining), s.Episode},
 			s.Owner, timeAge(s.LastObserved, now), timeAge(s.LastMet, now), left(s.NextTry, now), s.LastError)
 	}
 	return t, names
+}
+
+// faultHints say what keeps services from being measured, each once: a source
+// that is down is down for all of them.
+func faultHints(t *table, items []web.Service, now time.Time) {
+	of := map[string][]web.Service{}
+	for _, s := range items {
+		if s.LastErrorKind != "" {
+			text := s.LastErrorKind + ": " + s.LastError
+			of[text] = append(of[text], s)
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(of)) {
+		var names []string
+		for _, s := range of[text] {
+			names = append(names, s.Service)
+		}
+		t.hint("%s: %s; next try %s", orList(names), text, left(of[text][0].NextTry, now))
+	}
 }
 
 // modeText is the mode that binds, and that it is not the document's where
@@ -68,28 +88,68 @@ func ceilingCell(l *lister, service, ceiling string, frozen bool) string {
 }
 
 func objectivesTable(l *lister, items []web.Objective) (*table, []string) {
-	t := columns(l, []string{"SERVICE", "OBJECTIVE", "STATE", "REASON", "TARGET", "ERRORS", "BUDGET LEFT"},
-		"JUDGE WINDOW", "BURN RATES", "SAMPLE AGE", "SOURCES", "DETAIL")
+	header := []string{"SERVICE", "OBJECTIVE", "STATE", "REASON", "TARGET", "ERRORS", "BUDGET LEFT"}
+	grouped := slices.ContainsFunc(items, func(o web.Objective) bool { return o.Groups > 0 })
+	if grouped {
+		header = append(header, "GROUPS")
+	}
+	t := columns(l, header, "JUDGE WINDOW", "BURN RATES", "SAMPLE AGE", "SOURCES", "DETAIL")
 	t.coloured = []int{2}
 	var names []string
 	for _, o := range items {
 		names = append(names, "objective/"+o.Service+"/"+o.Name)
-		t.row(l, []string{o.Service, o.Name, o.State, o.Reason, percent(&o.Target), percent(o.ErrorRatio), percent(o.ErrorBudgetRemaining)},
-			percent(o.JudgeErrorRatio), burnRates(o.BurnRates), secondsAge(o.SampleAgeSeconds), words(o.Sources), o.Detail)
+		row := []string{
+			o.Service, o.Name, o.State, o.Reason, percent(&o.Target),
+			percent(o.ErrorRatio) + truncatedText(o), percent(o.ErrorBudgetRemaining),
+		}
+		if grouped {
+			row = append(row, groupsText(o))
+		}
+		t.row(l, row, percent(o.JudgeErrorRatio), burnRates(o), secondsAge(o.SampleAgeSeconds), words(o.Sources), detailText(o))
 	}
 	return t, names
 }
 
-// burnRates shows each window with its rate, short windows first.
-func burnRates(rates map[string]*float64) string {
-	windows := slices.SortedFunc(maps.Keys(rates), func(a, b string) int {
+// truncatedText marks a ratio over a window of which only the newest part holds
+// data.
+func truncatedText(o web.Objective) string {
+	if o.CoveredSeconds == nil || o.ErrorRatio == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%s of %s)", secondsAge(o.CoveredSeconds), secondsAge(&o.WindowSeconds))
+}
+
+// groupsText is how many groups are breached, and the worst of all.
+func groupsText(o web.Objective) string {
+	if o.Groups == 0 || o.GroupsBreached == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d, worst %s", *o.GroupsBreached, o.Groups, o.Group)
+}
+
+// detailText says from where something is not known, unless the words do.
+func detailText(o web.Objective) string {
+	if o.UnknownFrom == "" || len(o.Sources) > 1 || o.Detail == "" {
+		return o.Detail
+	}
+	return "from " + o.UnknownFrom + ": " + o.Detail
+}
+
+// burnRates shows each window with its rate, short windows first. A window that
+// the data does not cover yet is marked.
+func burnRates(o web.Objective) string {
+	windows := slices.SortedFunc(maps.Keys(o.BurnRates), func(a, b string) int {
 		x, _ := web.ParseSince(a, time.Time{})
 		y, _ := web.ParseSince(b, time.Time{})
 		return y.Compare(x)
 	})
 	var parts []string
 	for _, w := range windows {
-		parts = append(parts, w+"="+decimal(rates[w]))
+		part := w + "=" + decimal(o.BurnRates[w])
+		if o.Warming[w] != nil {
+			part += "(warming)"
+		}
+		parts = append(parts, part)
 	}
 	return strings.Join(parts, " ")
 }

@@ -29,6 +29,8 @@ type faultItem struct {
 	Line int    `json:"line"`
 	Path string `json:"path,omitempty"`
 	Text string `json:"text"`
+	// Lint is the code of what most often is a mistake; "" for a plain remark.
+	Lint string `json:"lint,omitempty"`
 }
 
 func (a *app) validateCommand() *cobra.Command {
@@ -80,7 +82,7 @@ func (a *app) validate(ctx context.Context, paths []string, output string) error
 		v.Faults = append(v.Faults, faultItem{File: f.Pos.File, Line: f.Pos.Line, Path: f.Path, Text: f.Text})
 	}
 	for _, n := range set.Notes {
-		v.Notes = append(v.Notes, faultItem{File: n.Pos.File, Line: n.Pos.Line, Text: n.Text})
+		v.Notes = append(v.Notes, faultItem{File: n.Pos.File, Line: n.Pos.Line, Text: n.Text, Lint: n.Lint})
 	}
 	if err := emit(a.out, output, v); err != nil {
 		return err
@@ -171,8 +173,14 @@ func collect(into *spec.Faults, err error) error {
 }
 
 func (a *app) showCeilings(set spec.Set, maxMode spec.Mode) error {
+	warnings := 0
 	for _, n := range set.Notes {
-		if err := a.print("%s: note: %s\n", n.Pos, n.Text); err != nil {
+		kind := "note"
+		if n.Lint != "" {
+			kind = "warning (" + n.Lint + ")"
+			warnings++
+		}
+		if err := a.print("%s: %s: %s\n", n.Pos, kind, n.Text); err != nil {
 			return err
 		}
 	}
@@ -191,7 +199,11 @@ func (a *app) showCeilings(set spec.Set, maxMode spec.Mode) error {
 			return err
 		}
 	}
-	return a.print("valid: %s, %s, %s\n", count(len(set.Services), "service"), count(objectives, "objective"), count(len(ceilings), "action"))
+	summary := fmt.Sprintf("valid: %s, %s, %s", count(len(set.Services), "service"), count(objectives, "objective"), count(len(ceilings), "action"))
+	if warnings > 0 {
+		summary += ", " + count(warnings, "warning")
+	}
+	return a.print("%s\n", summary)
 }
 
 // ceilingText is one line of the table, e.g. "approval at most, because class
