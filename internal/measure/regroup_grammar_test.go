@@ -185,10 +185,11 @@ func (g grammar) aggregate(inner string) string {
 }
 
 func (g grammar) matching(set bool) string {
-	m := g.pick("matching", "", "", " on "+g.labelList(), " ignoring "+g.labelList())
+	on := " on " + g.labelList()
 	if set {
-		return m
+		return g.pick("matching", "", on, on, " ignoring "+g.labelList())
 	}
+	m := g.pick("matching", "", "", on, " ignoring "+g.labelList())
 	if m != "" && g.one(20, "many") {
 		m += g.pick("group", " group_left ()", " group_right ()")
 	}
@@ -205,7 +206,7 @@ func (g grammar) operator() (op string, set bool) {
 	case 1:
 		return g.pick("comparison", "==", "!=", ">", "<", ">=", "<=") + " bool", false
 	case 2:
-		return g.pick("set", "and", "or", "unless"), true
+		return g.pick("set", "or", "and", "unless", "or"), true
 	}
 	return g.pick("arithmetic", "+", "-", "*", "/", "/", "/", "%", "^", "atan2"), false
 }
