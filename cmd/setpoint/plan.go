@@ -171,7 +171,7 @@ func (a *app) planFaults(items []web.PlanItem) error {
 			case o.State == string(compare.Unknown) && o.Detail != "":
 				a.say("%s/%s: %s: %s", p.Service, o.Name, o.Reason, detailText(o))
 			case o.State == string(compare.Breached) && o.Groups > 0:
-				a.say("%s/%d of %d groups are breached, worst %s", p.Service, o.Name, *o.GroupsBreached, o.Groups, o.Group)
+				a.say("%s/%s: %d of %d groups are breached, worst %s", p.Service, o.Name, *o.GroupsBreached, o.Groups, o.Group)
 			}
 		}
 		if p.Error != "" {
