@@ -241,20 +241,28 @@ func (x assessor) one() Objective {
 		out.Burns = append(out.Burns, x.burn(b))
 	}
 	out.Covered = x.covered()
-	judge := read(out.Judge, x.now, x.limits.maxSampleAge(out.Judge.Source))
-	if few := lowTraffic(out.Judge, x.o.MinEvents); x.vanished() || few && (judge.known() || judge.reason == LowTraffic) {
-		judge = x.traffic()
-	}
-	if judge.known() && jumps(out.Judge, x.o.Target) {
-		judge = unknownReading(measure.Unstable, fmt.Sprintf(
-			"the recorded ratio went from %.4g to %.4g and back within minutes: do two rules write one series?",
-			out.Judge.Low, out.Judge.High))
-	}
-	x.decide(&out, judge)
+	x.decide(&out, x.judge(out.Judge))
 	if out.State == Unknown {
 		out.UnknownFrom = source
 	}
 	return out
+}
+
+// judge reads the judge window: what it says is believed only with traffic
+// enough, and if it does not flap.
+func (x assessor) judge(m measure.Measurement) reading {
+	r := read(m, x.now, x.limits.maxSampleAge(m.Source))
+	if x.vanished() || (r.known() || r.reason == LowTraffic) && lowTraffic(m, x.o.MinEvents) {
+		return x.traffic()
+	}
+	switch {
+	case r.known() && len(x.o.GroupBy) > 0 && x.group == "":
+		return unknownReading(measure.NoData, "none of its groups was measured")
+	case r.known() && jumps(m, x.o.Target):
+		return unknownReading(measure.Unstable, fmt.Sprintf(
+			"the recorded ratio went from %.4g to %.4g and back within minutes: do two rules write one series?", m.Low, m.High))
+	}
+	return r
 }
 
 // jumps reports whether a recorded ratio stands on both sides of the target
@@ -288,15 +296,18 @@ func (x assessor) decide(out *Objective, judge reading) {
 	}
 }
 
-// traffic tells traffic that is lost from traffic that was never there. Of a
-// group that vanished, nobody knows that where its hour before is not known.
+// traffic tells traffic that is lost from traffic that was never there. A group
+// without traffic says nothing beside others, so it must be known that it had
+// none.
 func (x assessor) traffic() reading {
-	hour := x.hourBefore().Of(x.group)
-	switch {
-	case x.busy(hour):
+	hour := x.hourBefore()
+	if x.busy(hour.Of(x.group)) {
 		return unknownReading(TrafficLost, "fewer events than minEvents, although the hour before had them")
-	case x.vanished() && !hour.Known():
-		return unknownReading(hour.Reason, "the group vanished, and its hour before is not known: "+hour.Detail)
+	}
+	for _, g := range hour.Groups {
+		if x.group != "" && g.Name == x.group && !g.Known() {
+			return unknownReading(g.Reason, "the group has few events or none, and its hour before is not known: "+g.Detail)
+		}
 	}
 	return unknownReading(LowTraffic, "fewer events in the judge window than minEvents")
 }
