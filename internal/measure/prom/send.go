@@ -92,8 +92,8 @@ func (s *Source) turn(ctx context.Context, do func(context.Context) wire.Answer)
 	case <-ctx.Done():
 		return ended("not asked, the pass ended first")
 	}
-	if err := s.limiter.Wait(ctx); err != nil {
-		return ended("not asked, the pass ends first: " + err.Error())
+	if s.limiter.Wait(ctx) != nil {
+		return ended("not asked, the pass ended first") // or would, before it is its turn
 	}
 	if s.health.Gate(s.opts.Now()) == patience.Shut {
 		return s.health.NotAsked()
