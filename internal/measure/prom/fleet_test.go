@@ -74,13 +74,14 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	var running, most atomic.Int32
 	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := running.Add(1)
+		defer running.Add(-1)
 		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 		}
-		defer running.Add(-1)
+		<-time.After(5 * time.Millisecond) // long enough for others to come
 		(&fleetServer{}).ServeHTTP(w, r)
 	}), func(o *prom.Options) { o.MaxConcurrency, o.Chunk = 2, 1 })
 	var wg sync.WaitGroup
-	queries := fleetQueries(10)
+	queries := fleetQueries(3)
 	for i := range 4 {
 		wg.Go(func() { s.Measure(context.Background(), queries(now.Add(time.Duration(i)*time.Millisecond))) })
 	}

@@ -31,10 +31,7 @@ var serviceMatcher = regexp.MustCompile(`service=~?"([^"]*)"`)
 
 func (f *fleetServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.FormValue("query")
-	var members []string
-	if m := serviceMatcher.FindStringSubmatch(query); m != nil {
-		members = strings.Split(m[1], "|")
-	}
+	members := members(query)
 	f.mu.Lock()
 	f.log = append(f.log, fmt.Sprintf("%s × %d", kind(query), len(members)))
 	fail := f.fail
@@ -67,6 +64,19 @@ func (f *fleetServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	_, _ = fmt.Fprint(w, success(`{"resultType":"vector","result":[`+strings.Join(samples, ",")+`]}`))
+}
+
+// members are the services that a query asks about.
+func members(query string) []string {
+	m := serviceMatcher.FindStringSubmatch(query)
+	if m == nil {
+		return nil
+	}
+	names := strings.Split(m[1], "|")
+	for i, name := range names {
+		names[i] = strings.ReplaceAll(name, `\\`, "")
+	}
+	return names
 }
 
 // set breaks or mends the server.

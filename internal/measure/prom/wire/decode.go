@@ -36,11 +36,17 @@ func readSuccess(status int, header http.Header, body []byte) Answer {
 		return broken(Refused, measure.SourceRefused,
 			"not a Prometheus API: HTTP %d with %s: is the url right, and does it want a login?", status, describe(header, body))
 	}
-	d := decoder{it: jsoniter.ConfigDefault.BorrowIterator(body)}
+	d := decoder{
+		it:     jsoniter.ConfigDefault.BorrowIterator(body),
+		series: make([]measure.Sample, 0, min(bytes.Count(body, []byte(`"value"`)), maxGuess)),
+	}
 	defer jsoniter.ConfigDefault.ReturnIterator(d.it)
 	d.envelope()
 	return d.answer(status)
 }
+
+// maxGuess bounds what is set aside for samples before they are read.
+const maxGuess = 1000
 
 // decoder reads the documented form of an answer in one pass, without building
 // a tree of it: the client's own decoding costs ten times as much.

@@ -104,7 +104,7 @@ func TestReadSuccess(t *testing.T) {
 			if f.Kind != tc.kind || f.Reason != tc.why || !strings.Contains(f.Detail, tc.detail) || (f.Detail == "") != (tc.kind == wire.None) {
 				t.Errorf("%s: fault %+v, want kind %d, %s with %q", tc.reason, f, tc.kind, tc.why, tc.detail)
 			}
-			if diff := cmp.Diff(tc.want, got.Series, cmpopts.EquateNaNs()); diff != "" {
+			if diff := cmp.Diff(tc.want, got.Series, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(tc.notes, got.Notes); diff != "" {
