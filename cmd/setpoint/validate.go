@@ -22,6 +22,8 @@ type validation struct {
 	Notes    []faultItem   `json:"notes"`
 	Ceilings []web.Ceiling `json:"ceilings"`
 	Services int           `json:"services"`
+	// Live is what the sources say, with --live only.
+	Live *liveItem `json:"live,omitempty"`
 }
 
 type faultItem struct {
@@ -44,39 +46,56 @@ policy with its tests, prompts, secrets and tokens. One line a fault, with file
 and line, and nothing is loaded while there is one. Without faults it shows the
 ceiling of each action: the highest verdict that it can get, and why.
 
-With paths, only those documents are checked.`,
+With paths, only those documents are checked.
+
+With --live it also asks every source: whether it answers, its version and clock,
+whether it keeps samples as long as each window, and for each objective whether
+everything that its queries select is there (or stopped, or never was, and what
+may have been meant), gives one series, is fresh, and was ever met. An error
+among the findings is exit 1. Nothing is written.`,
 		Example: `  setpoint validate
   setpoint validate slo/checkout.yaml
-  setpoint validate -o json`,
+  setpoint validate -o json
+  setpoint validate --live slo/checkout.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if live {
-				return errors.New("--live is not in this version: `setpoint plan` shows whether each query returns one fresh series")
-			}
-			return a.validate(cmd.Context(), args, output)
+			return a.validate(cmd.Context(), args, live, output)
 		},
 	}
-	cmd.Flags().BoolVar(&live, "live", false, "also ask every source (not in this version)")
-	_ = cmd.Flags().MarkHidden("live") // The flag exists.
+	cmd.Flags().BoolVar(&live, "live", false, "also ask every source whether the documents can be measured there")
 	outputFlag(cmd, &output, formatTable, formatJSON, formatYAML)
 	return cmd
 }
 
-func (a *app) validate(ctx context.Context, paths []string, output string) error {
+func (a *app) validate(ctx context.Context, paths []string, live bool, output string) error {
 	set, maxMode, err := a.check(ctx, paths)
 	var faults spec.Faults
-	if err != nil && !errors.As(err, &faults) {
+	if err != nil && (output == formatTable || !errors.As(err, &faults)) {
 		return err
 	}
-	if output == formatTable {
-		if err != nil {
+	var found *liveItem
+	if live && err == nil {
+		if found, err = a.liveOf(ctx, set); err != nil {
 			return err
 		}
-		return a.showCeilings(set, maxMode)
 	}
+	if output == formatTable {
+		return a.showValid(set, maxMode, found)
+	}
+	v := validationOf(set, maxMode, faults, found)
+	if err := emit(a.out, output, v); err != nil {
+		return err
+	}
+	if !v.Valid {
+		return exitCode(exitError)
+	}
+	return nil
+}
+
+func validationOf(set spec.Set, maxMode spec.Mode, faults spec.Faults, found *liveItem) validation {
 	v := validation{
 		Meta:  web.Meta{APIVersion: spec.Group, Kind: "Validation"},
-		Valid: err == nil, Faults: []faultItem{}, Notes: []faultItem{},
-		Ceilings: web.Ceilings(set, maxMode), Services: len(set.Services),
+		Valid: len(faults) == 0 && (found == nil || found.healthy()), Faults: []faultItem{}, Notes: []faultItem{},
+		Ceilings: web.Ceilings(set, maxMode), Services: len(set.Services), Live: found,
 	}
 	for _, f := range faults {
 		v.Faults = append(v.Faults, faultItem{File: f.Pos.File, Line: f.Pos.Line, Path: f.Path, Text: f.Text})
@@ -84,10 +103,27 @@ func (a *app) validate(ctx context.Context, paths []string, output string) error
 	for _, n := range set.Notes {
 		v.Notes = append(v.Notes, faultItem{File: n.Pos.File, Line: n.Pos.Line, Text: n.Text, Lint: n.Lint})
 	}
-	if err := emit(a.out, output, v); err != nil {
+	return v
+}
+
+// liveOf asks the sources of the configuration.
+func (a *app) liveOf(ctx context.Context, set spec.Set) (*liveItem, error) {
+	s, err := a.site()
+	if err != nil {
+		return nil, fmt.Errorf("--live asks the sources of the configuration: %w", err)
+	}
+	return a.live(ctx, s, set)
+}
+
+// showValid writes a valid set for people, with what the sources say of it.
+func (a *app) showValid(set spec.Set, maxMode spec.Mode, found *liveItem) error {
+	if err := a.showCeilings(set, maxMode); err != nil || found == nil {
 		return err
 	}
-	if !v.Valid {
+	if err := a.showLive(found); err != nil {
+		return err
+	}
+	if !found.healthy() {
 		return exitCode(exitError)
 	}
 	return nil
