@@ -5,7 +5,6 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -161,26 +160,23 @@ func (d drawn) series() []series {
 // measurement is the one of a source that asks everything by itself. The second
 // pass holds it for what was learned in the first.
 func TestGroupedEqualsSingle(t *testing.T) {
-	root := t.TempDir()
+	end := now.Add(39*scrape + 7*time.Second)
+	e := engine(t, t.TempDir(), end)
+	t.Cleanup(func() { _ = e.Close() })
+	fleets := 0
 	seen := map[measure.Reason]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		var fleet []drawn
 		var all []series
+		fleets++ // each fleet has names, and so samples, of its own
 		for i := range rapid.IntRange(2, 14).Draw(t, "services") {
 			d := drawn{
-				name: fmt.Sprintf("s.%d", i), ill: rapid.SampledFrom(ills).Draw(t, "ill"),
+				name: fmt.Sprintf("s.%d.%d", fleets, i), ill: rapid.SampledFrom(ills).Draw(t, "ill"),
 				objective: rapid.IntRange(0, 3).Draw(t, "objective"), rate: rapid.Float64Range(0.1, 1e6).Draw(t, "rate"),
 			}
 			fleet = append(fleet, d)
 			all = append(all, d.series()...)
 		}
-		dir, err := os.MkdirTemp(root, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		end := now.Add(39*scrape + 7*time.Second)
-		e := engine(t, dir, end)
-		defer func() { _ = e.Close() }()
 		load(t, e, now, 40, all)
 		server := httptest.NewServer(refusing(e.Handler(), fleet))
 		defer server.Close()
