@@ -86,23 +86,27 @@ func orElse[T int | float64 | time.Duration](v *T, otherwise T) {
 // Fleet is a Prometheus that scraped the services, and what they promise.
 type Fleet struct {
 	Engine *prom.Engine
-
-	opts Options
+	// Clock is the server's; it begins at the last scrape.
+	Clock *Clock
+	// Options are those that it was made with, defaults filled in.
+	Options Options
 }
 
 // New loads the samples of a fleet. It holds the samples of one scrape at a
 // time, whatever the span is.
 func New(o Options) (*Fleet, error) {
 	o = o.withDefaults()
+	clock := &Clock{}
+	clock.Set(o.End)
 	engine, err := prom.New(prom.Options{
-		Dir: o.Dir, Now: func() time.Time { return o.End }, Retention: o.Retention,
+		Dir: o.Dir, Now: clock.Now, Retention: o.Retention,
 		// One block, so that nothing is compacted while something is measured.
 		Block: max(2*o.Span, 2*time.Hour),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
-	f := &Fleet{Engine: engine, opts: o}
+	f := &Fleet{Engine: engine, Clock: clock, Options: o}
 	if err := f.load(); err != nil {
 		_ = engine.Close()
 		return nil, fmt.Errorf("fleet: %w", err)
@@ -115,11 +119,11 @@ func (f *Fleet) Close() error { return f.Engine.Close() }
 
 // Begin is the time of the first scrape.
 func (f *Fleet) Begin() time.Time {
-	return f.opts.End.Add(-f.opts.Span.Truncate(f.opts.Interval))
+	return f.Options.End.Add(-f.Options.Span.Truncate(f.Options.Interval))
 }
 
 // End is the time of the last scrape.
-func (f *Fleet) End() time.Time { return f.opts.End }
+func (f *Fleet) End() time.Time { return f.Options.End }
 
 // Name is the name of the service with that index, from 0.
 func Name(i int) string { return fmt.Sprintf("svc-%05d", i+1) }
@@ -134,10 +138,10 @@ func (o Options) Metric(i int) string {
 
 // load writes scrape after scrape.
 func (f *Fleet) load() error {
-	p := newPage(f.opts)
+	p := newPage(f.Options)
 	bulk := f.Engine.Bulk(p.series)
 	values := make([]float64, len(p.series))
-	for at := f.Begin(); !at.After(f.opts.End); at = at.Add(f.opts.Interval) {
+	for at := f.Begin(); !at.After(f.Options.End); at = at.Add(f.Options.Interval) {
 		p.scrape(at, values)
 		if err := bulk.Scrape(at, values); err != nil {
 			return err
@@ -149,7 +153,7 @@ func (f *Fleet) load() error {
 // Ratio asks the engine for the error ratio of a service over a window that
 // ends at one instant, past its HTTP API: the truth to compare with.
 func (f *Fleet) Ratio(ctx context.Context, i int, window time.Duration, at time.Time) (float64, error) {
-	sel := fmt.Sprintf("%s{service=%q", f.opts.Metric(i), Name(i))
+	sel := fmt.Sprintf("%s{service=%q", f.Options.Metric(i), Name(i))
 	w := model.Duration(window)
 	expr := fmt.Sprintf(`sum(increase(%[1]s,code=~"5.."}[%[2]s])) / sum(increase(%[1]s}[%[2]s]))`, sel, w)
 	v, ok, err := f.Engine.Value(ctx, expr, at)

@@ -118,12 +118,12 @@ func TestSameOptionsGiveTheSameFleet(t *testing.T) {
 func TestDocumentsSayWhatWasAskedFor(t *testing.T) {
 	rates := []spec.BurnRate{{Short: 5 * time.Minute, Long: time.Hour, Factor: 14.4, Page: true}, {Short: 6 * time.Hour, Long: 72 * time.Hour, Factor: 1}}
 	f := open(t, fleet.Options{Services: 1001, Shapes: 2, Interval: time.Minute, Span: time.Minute, Target: 0.99, Period: 7 * 24 * time.Hour, BurnRates: rates})
-	set, err := f.Set()
+	set, err := f.Options.Set()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(set.Services) != 1001 || len(f.Documents()) != 3 {
-		t.Fatalf("%d services in %d files, want 1001 in 3", len(set.Services), len(f.Documents()))
+	if len(set.Services) != 1001 || len(f.Options.Documents()) != 3 {
+		t.Fatalf("%d services in %d files, want 1001 in 3", len(set.Services), len(f.Options.Documents()))
 	}
 	last := set.Services[1000]
 	o := last.Objectives[0]
@@ -143,11 +143,11 @@ func TestDocumentsSayWhatWasAskedFor(t *testing.T) {
 		t.Errorf("the service before it measures %s, want the other shape", other)
 	}
 	dir := t.TempDir()
-	if err := f.Write(dir); err != nil {
+	if err := f.Options.Write(dir); err != nil {
 		t.Fatal(err)
 	}
 	var files []spec.File
-	for _, d := range f.Documents() {
+	for _, d := range f.Options.Documents() {
 		data, err := os.ReadFile(filepath.Join(dir, d.Name))
 		if err != nil {
 			t.Fatal(err)

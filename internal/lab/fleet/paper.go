@@ -47,12 +47,13 @@ spec:
 
 // Documents are the SLOs of the fleet as OpenSLO, one for each service, and
 // what a Remediation must say beside them.
-func (f *Fleet) Documents() []spec.File {
+func (o Options) Documents() []spec.File {
+	o = o.withDefaults()
 	var out []spec.File
 	var b strings.Builder
-	for i := range f.opts.Services {
-		b.WriteString(f.opts.document(i))
-		if i%perFile == perFile-1 || i == f.opts.Services-1 {
+	for i := range o.Services {
+		b.WriteString(o.document(i))
+		if i%perFile == perFile-1 || i == o.Services-1 {
 			name := fmt.Sprintf("fleet-%03d.yaml", i/perFile)
 			out = append(out, spec.File{Name: name, Data: []byte(b.String())})
 			b.Reset()
@@ -76,8 +77,8 @@ func (o Options) document(i int) string {
 }
 
 // Set loads the documents, as the agent would.
-func (f *Fleet) Set() (spec.Set, error) {
-	set, err := spec.Load(f.Documents(), []spec.Reader{openslo.Reader{}})
+func (o Options) Set() (spec.Set, error) {
+	set, err := spec.Load(o.Documents(), []spec.Reader{openslo.Reader{}})
 	if err != nil {
 		return spec.Set{}, fmt.Errorf("fleet: %w", err)
 	}
@@ -85,8 +86,8 @@ func (f *Fleet) Set() (spec.Set, error) {
 }
 
 // Write writes the documents into a folder that exists.
-func (f *Fleet) Write(dir string) error {
-	for _, d := range f.Documents() {
+func (o Options) Write(dir string) error {
+	for _, d := range o.Documents() {
 		if err := os.WriteFile(filepath.Join(dir, d.Name), d.Data, 0o600); err != nil {
 			return fmt.Errorf("fleet: %w", err)
 		}

@@ -34,7 +34,7 @@ func TestSource(t *testing.T) {
 		},
 	}
 	look := func(at time.Time) measure.Measurement {
-		set := measure.NewSet(source.Measure(t.Context(), []measure.Query{measure.At("shop", o, o.JudgeWindow, at)}))
+		set := measure.NewSet(source.Measure(t.Context(), measure.At("shop", o, o.JudgeWindow, at)))
 		return set.Get(measure.ID{Service: "shop", Objective: o.ID, Window: o.JudgeWindow, At: at})
 	}
 	if m := look(start); m.Reason != measure.NoData {
