@@ -21,11 +21,11 @@ const (
 // lookup gives the answer of an expression; it is false when there is none yet.
 type lookup func(e *Expr, window time.Duration, at time.Time) (Reading, bool)
 
-// answerer derives one measurement. It asks for everything that it needs before
-// it decides, so that what is needed is sent together.
+// answerer derives one measurement after the other. It asks for everything that
+// it needs before it decides, so that what is needed is sent together.
 type answerer struct {
-	q       Query
 	get     lookup
+	q       *Query
 	missing bool
 	// scaled: the numbers are counts already, whatever the query measures.
 	scaled bool
@@ -33,8 +33,8 @@ type answerer struct {
 
 // answer derives the measurement of a query; it is not whole while an answer is
 // missing.
-func answer(q Query, get lookup) (Measurement, bool) {
-	a := answerer{q: q, get: get}
+func (a *answerer) answer(q *Query) (Measurement, bool) {
+	a.q, a.missing = q, false
 	m := Measurement{ID: q.ID, Source: q.Source, AsOf: q.ID.At}
 	switch {
 	case q.Refused != "":

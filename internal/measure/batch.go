@@ -32,12 +32,10 @@ type Batch struct {
 	queries []Query
 	out     []Measurement
 	open    []int // the queries without a measurement
-	index   map[ask]int
-	asks    []ask
-	// readings hold the answer of the ask at the same index.
-	readings []Reading
-	answered []bool
-	pending  []int // asks that were not handed out yet
+	// first is the first ask of an expression; the others are chained.
+	first   map[*Expr]int
+	asks    []asked
+	pending []int // asks that were not handed out yet
 }
 
 // ask is one expression over one window at one instant.
@@ -47,11 +45,25 @@ type ask struct {
 	at     int64
 }
 
+// asked is an ask with its answer.
+type asked struct {
+	ask
+	// next is the next ask of the same expression; 0 after the last.
+	next     int
+	answered bool
+	reading  Reading
+}
+
+// perQuery is how many expressions a query needs that no other does: of most its
+// total, its part, and one of what is asked beside them.
+const perQuery = 3
+
 // NewBatch starts a batch.
 func NewBatch(qs []Query) *Batch {
 	b := &Batch{
 		queries: qs, out: make([]Measurement, len(qs)), open: make([]int, len(qs)),
-		index: make(map[ask]int, 2*len(qs)),
+		first: make(map[*Expr]int, perQuery*len(qs)/2), asks: make([]asked, 0, perQuery*len(qs)),
+		pending: make([]int, 0, perQuery*len(qs)),
 	}
 	for i := range qs {
 		b.open[i] = i
@@ -63,8 +75,9 @@ func NewBatch(qs []Query) *Batch {
 // most chunk(shape, window) members; none when every query has its measurement.
 // Each must be answered by Put before the next call.
 func (b *Batch) Requests(chunk func(shape string, window time.Duration) int) []Request {
+	a := answerer{get: b.reading}
 	b.open = slices.DeleteFunc(b.open, func(i int) bool {
-		m, whole := answer(b.queries[i], b.reading)
+		m, whole := a.answer(&b.queries[i])
 		if whole {
 			b.out[i] = m
 		}
@@ -78,16 +91,22 @@ func (b *Batch) Requests(chunk func(shape string, window time.Duration) int) []R
 // reading gives the answer of an ask, or notes that it is wanted.
 func (b *Batch) reading(e *Expr, window time.Duration, at time.Time) (Reading, bool) {
 	key := ask{e, window, at.UnixMilli()}
-	i, known := b.index[key]
-	if !known {
-		i = len(b.asks)
-		b.index[key] = i
-		b.asks = append(b.asks, key)
-		b.readings = append(b.readings, Reading{})
-		b.answered = append(b.answered, false)
-		b.pending = append(b.pending, i)
+	i, known := b.first[e]
+	for known && b.asks[i].ask != key && b.asks[i].next != 0 {
+		i = b.asks[i].next
 	}
-	return b.readings[i], b.answered[i]
+	if known && b.asks[i].ask == key {
+		return b.asks[i].reading, b.asks[i].answered
+	}
+	wanted := len(b.asks)
+	if known {
+		b.asks[i].next = wanted
+	} else {
+		b.first[e] = wanted
+	}
+	b.asks = append(b.asks, asked{ask: key})
+	b.pending = append(b.pending, wanted)
+	return Reading{}, false
 }
 
 // Measurements answers the queries one for one and in order. What was cut off
@@ -185,10 +204,10 @@ func (b *Batch) Put(r Request, answer Reading) {
 		parts = r.grouped.Split(answer.Series)
 	}
 	for i, a := range r.asks {
-		b.answered[a] = true
-		b.readings[a] = Reading{Reason: answer.Reason, Detail: answer.Detail}
+		b.asks[a].answered = true
+		b.asks[a].reading = Reading{Reason: answer.Reason, Detail: answer.Detail}
 		if answer.Reason == "" {
-			b.readings[a].Series = parts[i]
+			b.asks[a].reading.Series = parts[i]
 		}
 	}
 }

@@ -16,7 +16,7 @@ func (q Query) Every(sweep time.Duration) time.Duration {
 	case s.window == judge && s.before == 0 && !s.totalOnly:
 		return sweep
 	}
-	return s.cadence(Measurement{}, sweep)
+	return s.cadence(&Measurement{}, sweep)
 }
 
 // Covers is the long window of which the query shows whether data covers it;

@@ -65,7 +65,7 @@ func Hold(plan *Plan, before *Held) *Held {
 // Due returns the queries that a pass needs at now: the judge window always,
 // every other that decides and was never asked, or whose cadence is over.
 func (h *Held) Due(now time.Time, sweep time.Duration) []Query {
-	return h.choose(func(o *objective, s slot, held Measurement) bool {
+	return h.choose(func(o *objective, s slot, held *Measurement) bool {
 		return s.acting && h.due(o, s, held, now, sweep)
 	}, now)
 }
@@ -73,7 +73,7 @@ func (h *Held) Due(now time.Time, sweep time.Duration) []Query {
 // Shown returns the queries of windows that decide nothing and whose cadence is
 // over. They are the dearest, and no pass should wait for them.
 func (h *Held) Shown(now time.Time, sweep time.Duration) []Query {
-	return h.choose(func(o *objective, s slot, held Measurement) bool {
+	return h.choose(func(o *objective, s slot, held *Measurement) bool {
 		return !s.acting && h.due(o, s, held, now, sweep)
 	}, now)
 }
@@ -81,12 +81,12 @@ func (h *Held) Shown(now time.Time, sweep time.Duration) []Query {
 // Slow reports whether a window longer than an hour is due, so that services
 // with none need not wait for those that have one.
 func (h *Held) Slow(now time.Time, sweep time.Duration) bool {
-	return len(h.choose(func(o *objective, s slot, held Measurement) bool {
+	return len(h.choose(func(o *objective, s slot, held *Measurement) bool {
 		return s.window > time.Hour && s.acting && h.due(o, s, held, now, sweep)
 	}, now)) > 0
 }
 
-func (h *Held) choose(wanted func(o *objective, s slot, held Measurement) bool, now time.Time) []Query {
+func (h *Held) choose(wanted func(o *objective, s slot, held *Measurement) bool, now time.Time) []Query {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.born.IsZero() || h.born.After(now) {
@@ -95,7 +95,10 @@ func (h *Held) choose(wanted func(o *objective, s slot, held Measurement) bool, 
 	var qs []Query
 	for i, o := range h.plan.objectives {
 		for j, s := range o.slots {
-			if wanted(o, s, h.values[i][j]) {
+			if wanted(o, s, &h.values[i][j]) {
+				if qs == nil {
+					qs = make([]Query, 0, len(o.slots)/2)
+				}
 				qs = append(qs, o.query(j, now))
 			}
 		}
@@ -103,7 +106,7 @@ func (h *Held) choose(wanted func(o *objective, s slot, held Measurement) bool, 
 	return qs
 }
 
-func (h *Held) due(o *objective, s slot, held Measurement, now time.Time, sweep time.Duration) bool {
+func (h *Held) due(o *objective, s slot, held *Measurement, now time.Time, sweep time.Duration) bool {
 	switch {
 	case o.isJudge(s):
 		return true
@@ -116,7 +119,7 @@ func (h *Held) due(o *objective, s slot, held Measurement, now time.Time, sweep 
 }
 
 // cadence is how long the slot's value is held.
-func (s slot) cadence(held Measurement, sweep time.Duration) time.Duration {
+func (s slot) cadence(held *Measurement, sweep time.Duration) time.Duration {
 	switch {
 	case s.covers > 0 && held.Known():
 		return max(sweep, min(s.covers/settled, maxSettled))
@@ -172,9 +175,12 @@ func (h *Held) Follow(now time.Time, sweep time.Duration) []Query {
 	var qs []Query
 	for i, o := range h.plan.objectives {
 		judge := o.judged(h.values[i])
+		if !judge.Known() {
+			continue
+		}
 		low, misses := o.looks(judge)
 		for j, s := range o.slots {
-			held := h.values[i][j]
+			held := &h.values[i][j]
 			if held.ID.At.Equal(s.at(now)) {
 				continue // just asked
 			}
@@ -193,15 +199,15 @@ func (o *objective) isLonger(s slot) bool {
 }
 
 // aged reports whether a value is too old to judge a burn by.
-func (s slot) aged(held Measurement, now time.Time, sweep time.Duration) bool {
+func (s slot) aged(held *Measurement, now time.Time, sweep time.Duration) bool {
 	return held.ID.Window == 0 ||
 		now.Sub(held.AsOf.Add(s.before)) >= max(sweep, max(s.window, s.covers)/refresh/hasten)
 }
 
 // lacks reports whether a group was seen in the judge window for the first time
 // since a longer one was measured.
-func lacks(s slot, held, judge Measurement) bool {
-	if !s.acting || s.totalOnly || !judge.Known() || !held.Known() {
+func lacks(s slot, held, judge *Measurement) bool {
+	if !s.acting || s.totalOnly || !held.Known() {
 		return false
 	}
 	return slices.ContainsFunc(judge.Groups, func(g NamedGroup) bool {
@@ -210,13 +216,13 @@ func lacks(s slot, held, judge Measurement) bool {
 }
 
 // judged is the judge window that was measured last.
-func (o *objective) judged(values []Measurement) Measurement {
+func (o *objective) judged(values []Measurement) *Measurement {
 	for j, s := range o.slots {
 		if o.isJudge(s) {
-			return values[j]
+			return &values[j]
 		}
 	}
-	return Measurement{Reason: NotMeasured}
+	return &Measurement{Reason: NotMeasured}
 }
 
 func (o *objective) isJudge(s slot) bool {
@@ -225,18 +231,15 @@ func (o *objective) isJudge(s slot) bool {
 
 // looks says of the judge window whether it holds few events, and whether it
 // misses the target; each group counts.
-func (o *objective) looks(judge Measurement) (low, misses bool) {
-	if !judge.Known() {
-		return false, false
-	}
-	look := func(m Measurement) {
+func (o *objective) looks(judge *Measurement) (low, misses bool) {
+	look := func(m *Measurement) {
 		low = low || m.HasEvents && (m.Total == 0 || m.Total < o.o.MinEvents)
 		misses = misses || m.ErrorRatio > 1-o.o.Target
 	}
 	look(judge)
-	for _, g := range judge.Groups {
-		if g.Known() {
-			look(g.Measurement)
+	for i := range judge.Groups {
+		if g := &judge.Groups[i].Measurement; g.Known() {
+			look(g)
 		}
 	}
 	return low, misses
@@ -245,7 +248,7 @@ func (o *objective) looks(judge Measurement) (low, misses bool) {
 // Renew returns the queries of all windows that decide, however fresh they are,
 // and of those that are shown and not held: for the look just before an effect.
 func (h *Held) Renew(now time.Time, sweep time.Duration) []Query {
-	return h.choose(func(o *objective, s slot, held Measurement) bool {
+	return h.choose(func(o *objective, s slot, held *Measurement) bool {
 		return s.acting || !s.holds(held, now, sweep)
 	}, now)
 }
@@ -255,12 +258,16 @@ func (h *Held) Renew(now time.Time, sweep time.Duration) []Query {
 func (h *Held) Measured(now time.Time, sweep time.Duration) []Measurement {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var out []Measurement
+	n := 0
+	for _, values := range h.values {
+		n += len(values)
+	}
+	out := make([]Measurement, 0, n)
 	for i, o := range h.plan.objectives {
 		for j, s := range o.slots {
-			if m := h.values[i][j]; s.holds(m, now, sweep) {
-				m.ID = o.id(s, now)
-				out = append(out, m)
+			if m := &h.values[i][j]; s.holds(m, now, sweep) {
+				out = append(out, *m)
+				out[len(out)-1].ID = o.id(s, now)
 			}
 		}
 	}
@@ -272,7 +279,7 @@ func (h *Held) Measured(now time.Time, sweep time.Duration) []Measurement {
 const ahead = 5 * time.Second
 
 // holds reports whether a value still speaks for now.
-func (s slot) holds(m Measurement, now time.Time, sweep time.Duration) bool {
+func (s slot) holds(m *Measurement, now time.Time, sweep time.Duration) bool {
 	age := now.Sub(m.AsOf.Add(s.before))
 	return m.ID.Window != 0 && age >= -ahead && age <= s.cadence(m, sweep)
 }

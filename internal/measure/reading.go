@@ -39,7 +39,7 @@ func (r Reading) one() value {
 	case r.Reason != "":
 		return value{reason: r.Reason, detail: r.Detail}
 	case len(r.Series) == 0:
-		return unknownValue(NoData, "returned nothing")
+		return value{reason: NoData, detail: "returned nothing"}
 	case len(r.Series) > 1:
 		return unknownValue(SeveralSeries, "returned %d series, want 1: aggregate with sum()", len(r.Series))
 	}
@@ -57,7 +57,7 @@ func (g groupValues) of(name string) value {
 	if v, ok := g[name]; ok {
 		return v
 	}
-	return unknownValue(NoData, "returned nothing for this group")
+	return value{reason: NoData, detail: "returned nothing for this group"}
 }
 
 // grouped gives a number for each group.
@@ -66,7 +66,7 @@ func (r Reading) grouped(by []string) (groupValues, value) {
 	case r.Reason != "":
 		return nil, value{reason: r.Reason, detail: r.Detail}
 	case len(r.Series) == 0:
-		return nil, unknownValue(NoData, "returned nothing")
+		return nil, value{reason: NoData, detail: "returned nothing"}
 	case len(r.Series) > maxGroups:
 		return nil, unknownValue(SeveralSeries, "returned %d groups, want %d at most", len(r.Series), maxGroups)
 	}
