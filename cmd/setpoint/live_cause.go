@@ -38,7 +38,7 @@ type cause struct {
 // because it falls back to another metric.
 func (c cause) finding(w wanted, known bool) (liveFinding, bool) {
 	f := liveFinding{Severity: isError}
-	absentIsFine := w.role == "bad" && known
+	absentIsFine := w.role == "bad" && (known || w.point.in.AbsentBadZero)
 	switch {
 	case c.le != "":
 		c.misspelt(&f, w.selector)
@@ -53,7 +53,7 @@ func (c cause) finding(w wanted, known bool) (liveFinding, bool) {
 	default:
 		c.unmatched(&f, w.selector, absentIsFine)
 	}
-	if known && (w.role != "bad" || f.Code == codeBadNeverSeen) {
+	if f.Code == codeBadNeverSeen || known && w.role != "bad" {
 		f.Severity = isWarning
 	}
 	return f, true

@@ -171,6 +171,12 @@ func TestValidateLive(t *testing.T) {
 			doc:    sloDocument("checkout", "1d", "bad", `http_requests_total{service="checkout",code=~"5xx"}`, requests("checkout")),
 			want:   []string{`warning bad-never-seen: there is code="200", code="500": fine if nothing failed`},
 		},
+		"falls back": {
+			reason: "a metric that is not there is no fault where another one gives the value",
+			doc: sloDocument("checkout", "1d", "bad", `http_requests_total{service="checkout",code="500"}`,
+				`sum(increase(http_requests_total{service="checkout"}[{{.window}}])) or sum(increase(http_request_count{service="checkout"}[{{.window}}]))`),
+			want: []string{"warning metric-never-existed: nothing is called http_request_count"},
+		},
 		"stopped": {
 			reason: "an exporter that was there within a day",
 			doc:    sloDocument("jobs", "1d", "good", `jobs_total{service="jobs",result="ok"}`, `jobs_total{service="jobs"}`),
