@@ -13,7 +13,9 @@ import (
 // Assess compares one service's measurements with its objectives. The queries
 // are those of measure.Pass(svc, now).
 func Assess(svc spec.Service, ms measure.Set, limits Limits, now time.Time) Assessment {
-	a := Assessment{Service: svc.Name, At: measure.Instant(now)}
+	a := Assessment{
+		Service: svc.Name, At: measure.Instant(now), Objectives: slices.Grow([]Objective(nil), len(svc.Objectives)),
+	}
 	for _, o := range svc.Objectives {
 		x := assessor{service: svc.Name, o: o, ms: ms, limits: limits, now: a.At}
 		a.Objectives = append(a.Objectives, x.assess())
@@ -138,6 +140,9 @@ type assessor struct {
 }
 
 func (x assessor) assess() Objective {
+	if len(x.o.Others) == 0 {
+		return x.view()
+	}
 	var views []Objective
 	for i := range x.o.Vantages() {
 		x.vantage = i
@@ -232,11 +237,15 @@ func (x assessor) one() Objective {
 		ID: x.o.ID, Target: x.o.Target, Group: x.group,
 		Judge: x.window(x.o.JudgeWindow), Period: x.window(x.o.Window),
 	}
-	source := cmp.Or(out.Judge.Source, x.source())
+	source := out.Judge.Source
+	if source == "" { // Nothing was measured.
+		source = x.source()
+	}
 	out.Sources = []string{source}
 	if !out.Judge.SampleAt.IsZero() {
 		out.SampleAge = x.now.Sub(out.Judge.SampleAt)
 	}
+	out.Burns = slices.Grow(out.Burns, len(x.o.BurnRates))
 	for _, b := range x.o.BurnRates {
 		out.Burns = append(out.Burns, x.burn(b))
 	}
