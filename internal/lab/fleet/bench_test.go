@@ -19,6 +19,7 @@ const rounds = 7
 // queries sent by a client that only reads the answers.
 //
 //	due     sweeps one after another: the judge window, and what is due of the hour
+//	look    the same without ledger, steps and telemetry: measured and compared
 //	whole   the first sweep of a new agent: every window
 func BenchmarkPass(b *testing.B) {
 	const services = 10_000
@@ -41,6 +42,14 @@ func BenchmarkPass(b *testing.B) {
 		pairs(b, func() cost {
 			r.Clock.Pass(sweepEvery)
 			return timed(func() { healthy(b, a, services) })
+		})
+	})
+	b.Run("look", func(b *testing.B) {
+		look := r.looker(b)
+		look()
+		pairs(b, func() cost {
+			r.Clock.Pass(sweepEvery)
+			return timed(look)
 		})
 	})
 	b.Run("whole", func(b *testing.B) {

@@ -1,7 +1,3 @@
-// Package fleet makes fleets of services for scale tests and benchmarks. It
-// takes how many services, of what shape, traffic and history, and gives a
-// Prometheus in this process that holds their samples, and the documents of
-// their SLOs. The same options give the same fleet, to the bit.
 package fleet
 
 import (

@@ -14,8 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/config"
+
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/lab/fleet"
+	"github.com/setpoint-dev/setpoint/internal/measure"
+	measureprom "github.com/setpoint-dev/setpoint/internal/measure/prom"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
@@ -110,6 +114,42 @@ func odd(results []reconcile.Result) string {
 		}
 	}
 	return "none"
+}
+
+// looker measures what is due of all services and compares it, as a sweep does,
+// and nothing else.
+func (r *rig) looker(t testing.TB) func() {
+	t.Helper()
+	source, err := measureprom.New(measureprom.Options{
+		Name: "main", URL: r.url, HTTP: config.DefaultHTTPClientConfig, QueriesPerSecond: 1e6, Now: r.Clock.Now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans := measure.Compile(r.set.Services, nil)
+	held := make([]*measure.Held, len(r.set.Services))
+	for i, svc := range r.set.Services {
+		held[i] = measure.Hold(plans.Service(svc.Name), nil)
+	}
+	limits := compare.Limits{Sweep: sweepEvery}
+	return func() {
+		now := r.Clock.Now()
+		var qs []measure.Query
+		ends := make([]int, len(held))
+		for i, h := range held {
+			qs = append(qs, h.Due(now, sweepEvery)...)
+			ends[i] = len(qs)
+		}
+		ms := source.Measure(context.Background(), qs)
+		begin := 0
+		for i, h := range held {
+			h.Keep(qs[begin:ends[i]], ms[begin:ends[i]])
+			begin = ends[i]
+			if a := compare.Assess(r.set.Services[i], measure.NewSet(h.Measured(now, sweepEvery)), limits, now); a.State != compare.Met {
+				t.Fatalf("%s is %s %s", a.Service, a.State, a.Reason)
+			}
+		}
+	}
 }
 
 // recorded gives the queries that f sends.
