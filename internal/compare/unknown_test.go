@@ -123,7 +123,7 @@ func TestUnknownNeverHelps(t *testing.T) {
 			svc.Objectives = append(svc.Objectives, drawObjective(t, "b"))
 		}
 		ms := drawWorld(t, svc)
-		for range 4 {
+		for range 2 {
 			a := compare.Assess(svc, measure.NewSet(ms), limits, now)
 			seen[a.State]++
 			if a.Actionable() {
@@ -150,7 +150,7 @@ func TestUnknownNeverHelps(t *testing.T) {
 			t.Errorf("states %v: the test tests little", seen)
 		}
 	}
-	if actionable == 0 || changed < 50 {
+	if actionable == 0 || changed < 25 {
 		t.Errorf("%d actionable, %d changed: the test tests little", actionable, changed)
 	}
 }
