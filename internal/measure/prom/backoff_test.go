@@ -143,7 +143,7 @@ func TestBackoff(t *testing.T) {
 func TestClockDuringBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleetServer{}
-		s, p := inMemory(t, f)
+		s, _ := inMemory(t, f)
 		f.now = time.Now
 		if c := s.Clock(t.Context()); c.Err != nil {
 			t.Fatal(c.Err)
@@ -172,7 +172,6 @@ func TestClockDuringBackoff(t *testing.T) {
 		if len(asked[0]) != 4 || !ms[0].Known() {
 			t.Errorf("after the clock was read again %v is asked", asked[0])
 		}
-		p.down = func() error { return net.ErrClosed }
 	})
 }
 
@@ -187,6 +186,12 @@ func TestUnreachable(t *testing.T) {
 		_, ms := passes(t, s, f, 1)
 		if dials > 2 || ms[0].Reason != measure.SourceError {
 			t.Errorf("%d dials, and %+v", dials, ms[0])
+		}
+		dials = 0
+		p.down = func() error { dials++; time.Sleep(15 * time.Second); return net.ErrClosed }
+		_, ms = passes(t, s, f, 1)
+		if dials != 1 || !strings.Contains(ms[0].Detail, "no connection within 10s") {
+			t.Errorf("%d dials, and %+v, want one that ends by its deadline", dials, ms[0])
 		}
 		p.down = nil
 		asked, ms := passes(t, s, f, 1)
@@ -226,6 +231,52 @@ func TestHungSource(t *testing.T) {
 		asked, ms := passes(t, s, f, 2)
 		if !ms[0].Known() {
 			t.Errorf("after it is back %v is asked, and %+v", asked, ms[0])
+		}
+	})
+}
+
+// That the clock takes longer than it may, however often, says nothing about
+// what else is asked.
+func TestSlowClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleetServer{}
+		s, _ := inMemory(t, f)
+		f.set(func(_ http.ResponseWriter, r *http.Request, members []string) bool {
+			if members == nil {
+				<-r.Context().Done()
+			}
+			return members == nil
+		})
+		for range 5 {
+			began := time.Now()
+			if c := s.Clock(t.Context()); c.Err == nil || time.Since(began) != 2*time.Second {
+				t.Errorf("got %+v after %s", c, time.Since(began))
+			}
+		}
+		f.asked()
+		if asked, ms := passes(t, s, f, 1); len(asked[0]) != 4 || !ms[0].Known() {
+			t.Errorf("%v is asked, and %+v", asked[0], ms[0])
+		}
+	})
+}
+
+// Whoever waits for a turn while the source fails is not sent.
+func TestWaitingIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleetServer{}
+		s, _ := inMemory(t, f, func(o *prom.Options) { o.MaxConcurrency = 1 })
+		f.set(func(w http.ResponseWriter, _ *http.Request, _ []string) bool {
+			time.Sleep(time.Second)
+			http.Error(w, "", http.StatusTooManyRequests)
+			return true
+		})
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() { s.Ask(t.Context(), "x", time.Now()) })
+		}
+		all.Wait()
+		if asked := f.asked(); len(asked) != 1 {
+			t.Errorf("%d were sent, want 1", len(asked))
 		}
 	})
 }

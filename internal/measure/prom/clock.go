@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/measure"
-	"github.com/setpoint-dev/setpoint/internal/measure/prom/patience"
 	"github.com/setpoint-dev/setpoint/internal/measure/prom/wire"
 )
 
@@ -37,9 +36,6 @@ func (s *Source) Clock(ctx context.Context) ClockReading {
 	outer := ctx
 	ctx, cancel := context.WithTimeout(ctx, clockDeadline)
 	defer cancel()
-	if s.health.Gate(s.opts.Now()) == patience.Shut {
-		return s.noClock(clockFault(s.health.NotAsked().Fault))
-	}
 	var sent time.Time
 	var took time.Duration
 	a := s.turn(ctx, func(ctx context.Context) wire.Answer {

@@ -149,6 +149,12 @@ func TestOneRefusedOfAHundred(t *testing.T) {
 	if diff := cmp.Diff([]int{8, 1, 0, 1, 0, 0}, got); diff != "" {
 		t.Errorf("refusals in each pass (-want +got):\n%s", diff)
 	}
+	for i := range 60 {
+		refusals = 0
+		if _, asked, _ := f.pass(t); refusals > 1 || asked["total × 100"] > 0 {
+			t.Fatalf("half an hour later, pass %d: %d refusals of %v", i, refusals, asked)
+		}
+	}
 	// Mended, it is found when it is tried again, and the group is whole.
 	f.server.set(nil)
 	f.now = f.now.Add(5 * time.Minute)
@@ -262,6 +268,28 @@ func TestGroupsThatAreTooLarge(t *testing.T) {
 		if i > 40 {
 			t.Fatalf("groups are still small after %d good passes: %v", i, asked)
 		}
+	}
+}
+
+// The same where they take too long: the source is left alone after three of
+// them, so all groups have to learn from those.
+func TestGroupsThatAreTooSlow(t *testing.T) {
+	f := newFleet(t, 160, func(o *prom.Options) { o.Chunk, o.MaxConcurrency = 8, 1 })
+	f.pass(t)
+	f.server.set(func(w http.ResponseWriter, r *http.Request, members []string) bool {
+		if kind(r.FormValue("query")) != "total" || len(members) <= 2 {
+			return false
+		}
+		refuse(w, 503, "timeout", "query timed out in expression evaluation")
+		return true
+	})
+	var got []int
+	for range 3 {
+		known, _, _ := f.pass(t)
+		got = append(got, known)
+	}
+	if diff := cmp.Diff([]int{0, 0, 160}, got); diff != "" {
+		t.Errorf("known in each pass (-want +got):\n%s", diff)
 	}
 }
 

@@ -62,7 +62,8 @@ type Options struct {
 	Chunk int
 	// MaxBytes bounds one decoded answer.
 	MaxBytes int64
-	// OnQuery is told the result of each call: "ok" or a measure.Reason.
+	// OnQuery is told the result of each call: "ok" or a measure.Reason. Both may
+	// be called from several goroutines.
 	OnQuery func(source, result string)
 	// OnNote is told once of each remark on queries that stops nothing.
 	OnNote func(source, text string)

@@ -35,9 +35,7 @@ func reading(a wire.Answer) measure.Reading {
 // be the query's own, because the source had just answered. That a heavy query
 // times out again says nothing about the source.
 func (s *Source) ask(ctx context.Context, expr string, at time.Time, heavy bool) (wire.Answer, bool) {
-	if s.tryAgain(ctx); s.health.Gate(s.opts.Now()) == patience.Shut {
-		return s.health.NotAsked(), false
-	}
+	s.tryAgain(ctx)
 	var blamed bool
 	a := s.turn(ctx, func(ctx context.Context) wire.Answer {
 		a := s.call(ctx, s.opts.Timeout, func(ctx context.Context) wire.Answer {
@@ -83,9 +81,12 @@ func (s *Source) tryAgain(ctx context.Context) {
 }
 
 // turn runs what sends one request when a slot and the rate allow it. Waiting
-// for a turn is not the source's slowness. Whoever waited while the source
-// failed is not sent.
+// for a turn is not the source's slowness. A source that is left alone is sent
+// nothing, not even by who waited while it failed.
 func (s *Source) turn(ctx context.Context, do func(context.Context) wire.Answer) wire.Answer {
+	if a, shut := s.health.Refuse(s.opts.Now()); shut {
+		return a
+	}
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
@@ -95,8 +96,8 @@ func (s *Source) turn(ctx context.Context, do func(context.Context) wire.Answer)
 	if s.limiter.Wait(ctx) != nil {
 		return ended("not asked, the pass ended first") // or would, before it is its turn
 	}
-	if s.health.Gate(s.opts.Now()) == patience.Shut {
-		return s.health.NotAsked()
+	if a, shut := s.health.Refuse(s.opts.Now()); shut {
+		return a
 	}
 	return do(ctx)
 }

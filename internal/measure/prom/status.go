@@ -7,7 +7,6 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"github.com/setpoint-dev/setpoint/internal/measure/prom/patience"
 	"github.com/setpoint-dev/setpoint/internal/measure/prom/wire"
 )
 
@@ -57,9 +56,6 @@ func (s *Source) Version(ctx context.Context) (string, bool) {
 
 // about asks the server about itself. That it has no such page is no fault.
 func (s *Source) about(ctx context.Context, ask func(context.Context) error) {
-	if s.health.Gate(s.opts.Now()) == patience.Shut {
-		return
-	}
 	s.turn(ctx, func(ctx context.Context) wire.Answer {
 		return s.call(ctx, s.opts.Timeout, func(ctx context.Context) wire.Answer {
 			if err := ask(ctx); err != nil {

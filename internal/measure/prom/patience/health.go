@@ -1,7 +1,6 @@
 package patience
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
-	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/measure/prom/wire"
 )
 
@@ -87,19 +85,22 @@ func (h *Health) resting(now time.Time) bool {
 	return h.curve != nil && passed >= 0 && passed < h.rest
 }
 
-// NotAsked is the answer to what is not sent.
-func (h *Health) NotAsked() wire.Answer {
+// Refuse answers what is not sent while the source is left alone.
+func (h *Health) Refuse(now time.Time) (wire.Answer, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if !h.resting(now) {
+		return wire.Answer{}, false
+	}
 	times := "1 failure"
 	if h.failures != 1 {
 		times = strconv.Itoa(h.failures) + " failures"
 	}
 	return wire.Answer{Fault: wire.Fault{
-		Kind: wire.Ended, Reason: cmp.Or(h.last.Reason, measure.SourceError),
+		Kind: wire.Ended, Reason: h.last.Reason,
 		Detail: fmt.Sprintf("not asked until %s after %s: %s",
 			h.since.Add(h.rest).UTC().Format("15:04:05Z"), times, h.last.Detail),
-	}}
+	}}, true
 }
 
 // Saw takes note of an answer. It reports whether a fault may be the query's

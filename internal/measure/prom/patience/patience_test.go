@@ -149,20 +149,24 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-func TestNotAsked(t *testing.T) {
+func TestRefuse(t *testing.T) {
 	h := patience.NewHealth(middle)
 	h.Saw(fault(wire.Refused), start)
-	f := h.NotAsked().Fault
+	a, shut := h.Refuse(start)
+	f := a.Fault
 	want := "not asked until 12:03:19Z after 1 failure: it broke"
-	if f.Detail != want || f.Reason != measure.SourceRefused || f.Kind != wire.Ended {
+	if !shut || f.Detail != want || f.Reason != measure.SourceRefused || f.Kind != wire.Ended {
 		t.Errorf("got %+v, want %q", f, want)
 	}
 	h = patience.NewHealth(middle)
 	for range 3 {
 		h.Saw(fault(wire.Failed), start)
 	}
-	if f := h.NotAsked().Fault; !strings.Contains(f.Detail, "until 12:03:09Z after 3 failures") || f.Reason != measure.SourceError {
-		t.Errorf("got %+v", f)
+	if a, _ := h.Refuse(start); !strings.Contains(a.Fault.Detail, "until 12:03:09Z after 3 failures") || a.Fault.Reason != measure.SourceError {
+		t.Errorf("got %+v", a)
+	}
+	if a, shut := h.Refuse(start.Add(time.Minute)); shut {
+		t.Errorf("after its rest: %+v", a)
 	}
 }
 
