@@ -245,6 +245,14 @@ func (o *objective) looks(judge *Measurement) (low, misses bool) {
 	return low, misses
 }
 
+// Refresh returns the queries of windows that decide the state and are held from
+// before now.
+func (h *Held) Refresh(now time.Time) []Query {
+	return h.choose(func(_ *objective, s slot, held *Measurement) bool {
+		return s.acting && !s.totalOnly && !held.ID.At.Equal(s.at(now))
+	}, now)
+}
+
 // Renew returns the queries of all windows that decide, however fresh they are,
 // and of those that are shown and not held: for the look just before an effect.
 func (h *Held) Renew(now time.Time, sweep time.Duration) []Query {

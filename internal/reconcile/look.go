@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
@@ -87,17 +88,63 @@ func (r *Reconciler) measured(ctx context.Context, services []spec.Service, now 
 		}
 		return nil
 	})
+	return r.known(services, now)
+}
+
+// known is everything that is known of some services now.
+func (r *Reconciler) known(services []spec.Service, now time.Time) []measure.Measurement {
 	var out []measure.Measurement
 	for _, svc := range services {
 		if held, _ := r.watch.of(svc.Name); held != nil {
-			out = append(out, held.Measured(now, sweep)...)
+			out = append(out, held.Measured(now, r.o.Config.Sweep.Interval)...)
 		}
 	}
 	return out
 }
 
-// ask sends the queries of some services together, and keeps the answers.
-func (r *Reconciler) ask(ctx context.Context, services []spec.Service, choose func(service string) []measure.Query) {
+// assess compares some services with what was measured. One that cannot be
+// assessed is unknown, and takes no other along.
+func (r *Reconciler) assess(services []spec.Service, ms measure.Set, now time.Time) map[string]compare.Assessment {
+	out := make(map[string]compare.Assessment, len(services))
+	for _, svc := range services {
+		out[svc.Name] = compare.Assessment{Service: svc.Name, At: now, State: compare.Unknown, Reason: measure.NotMeasured}
+		r.guard("assessing "+svc.Name, func() {
+			out[svc.Name] = compare.Assess(svc, ms, r.compareLimits(), now)
+		})
+	}
+	return out
+}
+
+// confirm asks afresh about the services whose recorded state would change, and
+// reports whether it asked. A change is never recorded from values that are
+// held: replicas hold values of different ages, and would take turns.
+func (r *Reconciler) confirm(ctx context.Context, services []spec.Service, fresh map[string]compare.Assessment, now time.Time) bool {
+	if r.o.LedgerFault != nil || r.book.broken() != nil {
+		return false
+	}
+	var asked []spec.Service
+	r.book.view(func(s *ledger.State) {
+		for _, svc := range services {
+			a := fresh[svc.Name]
+			if known, seen := s.Service(svc.Name); seen && a.State != compare.Unknown && differs(known, a) {
+				asked = append(asked, svc)
+			}
+		}
+	})
+	if len(asked) == 0 {
+		return false
+	}
+	return r.ask(ctx, asked, func(service string) []measure.Query {
+		if held, _ := r.watch.of(service); held != nil {
+			return held.Refresh(now)
+		}
+		return nil
+	})
+}
+
+// ask sends the queries of some services together, keeps the answers, and
+// reports whether there were any.
+func (r *Reconciler) ask(ctx context.Context, services []spec.Service, choose func(service string) []measure.Query) bool {
 	var qs []measure.Query
 	ends := make([]int, len(services))
 	for i, svc := range services {
@@ -107,7 +154,7 @@ func (r *Reconciler) ask(ctx context.Context, services []spec.Service, choose fu
 		ends[i] = len(qs)
 	}
 	if len(qs) == 0 {
-		return
+		return false
 	}
 	ms := r.o.Measurer.Measure(ctx, qs)
 	begin := 0
@@ -117,6 +164,7 @@ func (r *Reconciler) ask(ctx context.Context, services []spec.Service, choose fu
 		}
 		begin = ends[i]
 	}
+	return true
 }
 
 // show asks for the windows that are only shown. What decides is not waiting for
@@ -141,13 +189,10 @@ func (r *Reconciler) lookWith(ctx context.Context, set spec.Set, services []spec
 	ms := r.measured(ctx, services, now, choose)
 	clocks.Wait()
 	f := &fleet{set: set, measured: measure.NewSet(r.trusted(ms))}
-	fresh := map[string]compare.Assessment{}
-	for _, svc := range services {
-		// A service that cannot be assessed is unknown, and takes no other along.
-		fresh[svc.Name] = compare.Assessment{Service: svc.Name, At: now, State: compare.Unknown, Reason: measure.NotMeasured}
-		r.guard("assessing "+svc.Name, func() {
-			fresh[svc.Name] = compare.Assess(svc, f.measured, r.compareLimits(), now)
-		})
+	fresh := r.assess(services, f.measured, now)
+	if r.confirm(ctx, services, fresh, now) {
+		f.measured = measure.NewSet(r.trusted(r.known(services, now)))
+		fresh = r.assess(services, f.measured, now)
 	}
 	f.assessments, f.clocksApart = r.saw(fresh), r.clocksApart()
 	return f

@@ -87,6 +87,12 @@ func (p *pass) measure(ctx context.Context) {
 		return // measured with the whole fleet
 	}
 	p.measured = p.lookWith(ctx, (*watch).due)
+	fresh := map[string]compare.Assessment{p.svc.Name: compare.Assess(p.svc, p.measured, p.r.compareLimits(), p.now)}
+	var again bool
+	p.r.unslotted(func() { again = p.r.confirm(ctx, []spec.Service{p.svc}, fresh, p.now) })
+	if again {
+		p.measured = measure.NewSet(p.r.trusted(p.r.known([]spec.Service{p.svc}, p.now)))
+	}
 }
 
 // lookWith measures the service alone; a source that hangs holds up no other.
