@@ -86,6 +86,9 @@ func TestBudgetByRecordedCounts(t *testing.T) {
 // sixtieth of the window ago.
 func TestHeldBudgetIsThatOfItsTime(t *testing.T) {
 	const services, every = 2, 30 * time.Minute
+	if racing {
+		t.Skip("one goroutine, and much to compute")
+	}
 	r := newRig(t, spiky(services))
 	r.Clock.Set(r.End().Add(-20 * time.Hour))
 	a := r.agent(t, func(o *fleet.AgentOptions) { o.Interval = every })
