@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,14 +22,14 @@ type pipes struct {
 	conns chan net.Conn
 	once  sync.Once
 	done  chan struct{}
-	down  func() error // nil: somebody listens
+	dials atomic.Int32
+	down  atomic.Pointer[func() error] // nil: somebody listens
 }
 
 func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	if p.down != nil {
-		if err := p.down(); err != nil {
-			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err}
-		}
+	p.dials.Add(1)
+	if down := p.down.Load(); down != nil {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: (*down)()}
 	}
 	client, server := net.Pipe()
 	select {
@@ -181,19 +182,19 @@ func TestUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleetServer{}
 		s, p := inMemory(t, f)
-		dials := 0
-		p.down = func() error { dials++; return &net.DNSError{Err: "no answer", IsTemporary: true} }
+		lost := func() error { return &net.DNSError{Err: "no answer", IsTemporary: true} }
+		p.down.Store(&lost)
 		_, ms := passes(t, s, f, 1)
-		if dials > 2 || ms[0].Reason != measure.SourceError {
-			t.Errorf("%d dials, and %+v", dials, ms[0])
+		if n := p.dials.Swap(0); n > 2 || ms[0].Reason != measure.SourceError {
+			t.Errorf("%d dials, and %+v", n, ms[0])
 		}
-		dials = 0
-		p.down = func() error { dials++; time.Sleep(15 * time.Second); return net.ErrClosed }
+		silent := func() error { time.Sleep(15 * time.Second); return net.ErrClosed }
+		p.down.Store(&silent)
 		_, ms = passes(t, s, f, 1)
-		if dials != 1 || !strings.Contains(ms[0].Detail, "no connection within 10s") {
-			t.Errorf("%d dials, and %+v, want one that ends by its deadline", dials, ms[0])
+		if n := p.dials.Load(); n != 1 || !strings.Contains(ms[0].Detail, "no connection within 10s") {
+			t.Errorf("%d dials, and %+v, want one that ends by its deadline", n, ms[0])
 		}
-		p.down = nil
+		p.down.Store(nil)
 		asked, ms := passes(t, s, f, 1)
 		if diff := cmp.Diff([]string{"clock × 0", "good × 20", "newest × 20", "resets × 20", "total × 20"}, asked[0]); diff != "" || !ms[0].Known() {
 			t.Errorf("after it is back (-want +got):\n%s", diff)
