@@ -108,28 +108,23 @@ func measureAt(t *testing.T, e *prom.Engine, set spec.Set, service string, windo
 	if !ok {
 		t.Fatalf("no document about %s", service)
 	}
-	q := measure.At(service, svc.Objectives[0], window, at)
-	value := func(expr string) (float64, bool) {
-		v, ok, err := e.Value(t.Context(), expr, at)
-		if err != nil {
-			t.Fatal(err)
+	batch := measure.NewBatch(measure.At(service, svc.Objectives[0], window, at))
+	alone := func(string, time.Duration) int { return 1 }
+	for rs := batch.Requests(alone); len(rs) > 0; rs = batch.Requests(alone) {
+		for _, r := range rs {
+			v, known, err := e.Value(t.Context(), r.Expr, r.At)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var answer measure.Reading
+			if known {
+				answer.Series = []measure.Sample{{Value: v, At: r.At}}
+			}
+			batch.Put(r, answer)
 		}
-		return v, ok
 	}
-	total, known := value(q.Total)
-	if !known {
-		return measured{}
-	}
-	part := q.Bad
-	if part == "" {
-		part = q.Good
-	}
-	n, known := value(part)
-	m := measured{ratio: n / total, total: total, known: known}
-	if q.Bad == "" {
-		m.ratio = 1 - m.ratio
-	}
-	return m
+	m := batch.Measurements()[0]
+	return measured{ratio: m.ErrorRatio, total: m.Total, known: m.Known()}
 }
 
 // near fails unless the last window's share of failures is want.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"github.com/setpoint-dev/setpoint/internal/measure"
 )
 
 // The counters that the documents ask for.
@@ -118,8 +120,13 @@ func (s *Source) value(query string, at, now time.Time) (v float64, known bool, 
 	if strings.HasPrefix(query, "max(timestamp(") {
 		return float64(newest.UnixMilli()) / 1000, at.Sub(newest) < 5*time.Minute, nil
 	}
-	if strings.HasPrefix(query, "min(") {
-		return 0, false, nil // the oldest sample is asked for only where there is none
+	switch {
+	case strings.HasPrefix(query, "max(resets("):
+		return 0, true, nil
+	case strings.HasPrefix(query, "min("), strings.Contains(query, measure.CountLabel):
+		// The oldest sample is asked for only where there is none, and nobody
+		// records counts.
+		return 0, false, nil
 	}
 	m := rangeSelector.FindStringSubmatch(query)
 	if m == nil || m[1] != goodCounter && m[1] != totalCounter {

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/lab/crash/world"
 	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/measure/prom"
+	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
 // TestSource asks with the agent's own client.
@@ -27,6 +28,13 @@ func TestSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
+	objective := spec.Objective{
+		ID: "availability", Target: 0.9, JudgeWindow: time.Second, Window: time.Hour,
+		Indicator: spec.Indicator{
+			Good:  &spec.Query{Expr: "shop_good_total", Counter: true},
+			Total: &spec.Query{Expr: "shop_requests_total", Counter: true},
+		},
+	}
 	cases := map[string]struct {
 		reason     string
 		broken     time.Duration
@@ -50,11 +58,7 @@ func TestSource(t *testing.T) {
 			if tc.mended > 0 {
 				s.Mend(now.Add(-tc.mended))
 			}
-			m := client.Measure(t.Context(), []measure.Query{{
-				ID:   measure.ID{Service: "checkout", Objective: "availability", Window: time.Second, At: now.Add(tc.at)},
-				Good: "sum(increase(shop_good_total[1s]))", Total: "sum(increase(shop_requests_total[1s]))",
-				SampleTime: "max(timestamp(shop_requests_total))",
-			}})[0]
+			m := client.Measure(t.Context(), measure.At("checkout", objective, time.Second, now.Add(tc.at)))[0]
 			if m.Reason != tc.wantReason || m.ErrorRatio < tc.low || m.ErrorRatio > tc.high {
 				t.Errorf("%s: %+v, want a ratio between %v and %v, reason %q", tc.reason, m, tc.low, tc.high, tc.wantReason)
 			}
