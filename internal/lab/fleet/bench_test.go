@@ -69,16 +69,15 @@ func BenchmarkPass(b *testing.B) {
 // BenchmarkOneByOne is B2: A asks for every service by itself, B is our sweep
 // over the same services and the same window of five minutes.
 //
-//	same    A asks all that B asks, one service per query
-//	ratio   A asks one ratio per service, as most tools do, and reads no answer
+//	serial     A asks all that B asks, one service per query and one query at a time
+//	parallel   the same, two at a time as B does
+//	ratio      A asks one ratio per service, two at a time, and reads no answer
 func BenchmarkOneByOne(b *testing.B) {
 	const services = 1000
 	r := newRig(b, hourly(services))
 	send := bare(b, r.url)
 	ours := r.agent(b, nil)
 	healthy(b, ours, services)
-	single := r.agent(b, func(o *fleet.AgentOptions) { o.Chunk = 1 })
-	healthy(b, single, services)
 	pairs := func(b *testing.B, oneByOne func()) {
 		var alone, together []cost
 		for range rounds {
@@ -88,9 +87,13 @@ func BenchmarkOneByOne(b *testing.B) {
 		against(b, services, alone, together)
 	}
 	// The time stands still, so that only the judge window is due.
-	b.Run("same", func(b *testing.B) {
-		pairs(b, func() { healthy(b, single, services) })
-	})
+	for name, concurrency := range map[string]int{"serial": 1, "parallel": 2} {
+		b.Run(name, func(b *testing.B) {
+			single := r.agent(b, func(o *fleet.AgentOptions) { o.Chunk, o.Concurrency = 1, concurrency })
+			healthy(b, single, services)
+			pairs(b, func() { healthy(b, single, services) })
+		})
+	}
 	b.Run("ratio", func(b *testing.B) {
 		var calls []fleet.Call
 		for i := range services {
