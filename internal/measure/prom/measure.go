@@ -24,7 +24,13 @@ const (
 // asked together, short windows first, so that a source which gives up on long
 // ones has answered what decides.
 func (s *Source) Measure(ctx context.Context, qs []measure.Query) []measure.Measurement {
-	p := &pass{s: s, ctx: ctx, batch: measure.NewBatch(qs), tallies: map[patience.SizeKey]*patience.Tally{}}
+	p := &pass{
+		s: s, ctx: ctx, batch: measure.NewBatch(qs), tallies: map[patience.SizeKey]*patience.Tally{},
+		workers: s.opts.MaxConcurrency,
+	}
+	if !slices.ContainsFunc(qs, func(q measure.Query) bool { return !q.Shown }) {
+		p.workers = max(1, p.workers-1) // What decides should not wait for what is shown.
+	}
 	for rs := p.batch.Requests(s.sizes.Of); len(rs) > 0; rs = p.batch.Requests(s.sizes.Of) {
 		p.send(rs)
 	}
@@ -43,6 +49,8 @@ func (s *Source) Measure(ctx context.Context, qs []measure.Query) []measure.Meas
 type pass struct {
 	s   *Source
 	ctx context.Context
+	// workers is how many requests are under way at most.
+	workers int
 
 	mu      sync.Mutex // guards everything below
 	batch   *measure.Batch
@@ -107,7 +115,7 @@ func (p *pass) send(rs []measure.Request) {
 	}
 	close(next)
 	var wg sync.WaitGroup
-	for range min(p.s.opts.MaxConcurrency, len(rs)) {
+	for range min(p.workers, len(rs)) {
 		wg.Go(func() {
 			for a := range next {
 				p.count(a, p.answer(a))
