@@ -78,6 +78,11 @@ func TestCompileTakesOverWhatDidNotChange(t *testing.T) {
 			}
 		})
 	}
+	blank := measure.Compile([]spec.Service{undigested}, nil)
+	again := measure.Compile([]spec.Service{undigested}, blank)
+	if got := questions(t, append(blank.Service(svc.Name).Pass(now), again.Service(svc.Name).Pass(now)...)); got != 2*alone {
+		t.Errorf("what never had a digest was taken over: %d questions, want %d", got, 2*alone)
+	}
 	if p := measure.Compile(nil, before); p.Service(svc.Name) != nil {
 		t.Error("a service that is gone still has a plan")
 	}
@@ -240,7 +245,7 @@ func checkRequests(t *testing.T, qs []measure.Query, due map[measure.ID][]string
 
 func TestPhasesAreTheSameAfterARestart(t *testing.T) {
 	services := members(230)
-	same := services[7]
+	same := services[99] // at the border of two groups
 	same.Name, same.Digest = "twin", "twin"
 	services = append(services, same) // of equal expressions
 	const sweep = 30 * time.Second

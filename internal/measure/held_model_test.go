@@ -163,6 +163,8 @@ func groupsOf(m measure.Measurement) []measure.Measurement {
 	return out
 }
 
+const target = 0.9
+
 func drawService(t *rapid.T) spec.Service {
 	minute := time.Minute
 	svc := service()
@@ -171,7 +173,7 @@ func drawService(t *rapid.T) spec.Service {
 		o.ID = fmt.Sprint("o", i)
 		o.JudgeWindow = rapid.SampledFrom([]time.Duration{minute, 5 * minute, 60 * minute}).Draw(t, "judge")
 		o.Window = rapid.SampledFrom([]time.Duration{6 * time.Hour, 168 * time.Hour, 720 * time.Hour}).Draw(t, "window")
-		o.Target, o.BurnRates = 0.9, nil
+		o.Target, o.BurnRates = target, nil
 		length := rapid.SampledFrom([]time.Duration{minute, 5 * minute, 30 * minute, 60 * minute, 120 * minute, 360 * minute})
 		for range rapid.IntRange(0, 3).Draw(t, "pairs") {
 			o.BurnRates = append(o.BurnRates, spec.BurnRate{
@@ -200,6 +202,9 @@ func drawAnswer(t *rapid.T, q measure.Query, grouped bool) measure.Measurement {
 		m.Total = rapid.SampledFrom([]float64{0, 49, 50}).Draw(t, "events")
 	case 2:
 		m.ErrorRatio = 0.5
+	case 3:
+		one := 1.0
+		m.ErrorRatio = one - target // exactly, rounded as it is at run time
 	}
 	if grouped && m.Known() && rapid.IntRange(0, 3).Draw(t, "groups") > 0 {
 		for _, name := range []string{"a", "b"} {

@@ -74,6 +74,15 @@ func TestPassAsksWhatAssessNeeds(t *testing.T) {
 				is(5*m, 0, false), is(h, 0, false), is(720*h, 0, false), is(5*m, 55*m, true), is(5*m, 720*h-5*m, true),
 			},
 		},
+		"raw groups": {
+			reason: "the hour before shows which groups vanished",
+			edit: func(o *spec.Objective) {
+				o.GroupBy = []string{"job"}
+				o.Indicator = spec.Indicator{Raw: &spec.Query{Expr: "avg by (job) (avg_over_time(up[{{.window}}]))"}}
+				o.BurnRates = nil
+			},
+			want: []measure.ID{is(5*m, 0, false), is(720*h, 0, false), is(5*m, 720*h-5*m, true), is(h, 5*m, true)},
+		},
 		"judge window of an hour": {
 			reason: "the coverage of two hours is the hour before the judge window, and asked once",
 			edit: func(o *spec.Objective) {
