@@ -54,12 +54,12 @@ func BenchmarkPass(b *testing.B) {
 	})
 	b.Run("whole", func(b *testing.B) {
 		dir := b.TempDir()
-		known := r.agent(b, func(o *fleet.AgentOptions) { o.Dir = dir })
+		known := r.start(b, func(o *fleet.AgentOptions) { o.Dir = dir })
 		healthy(b, known, services)
 		_ = known.Close()
 		pairs(b, func() cost {
 			r.Clock.Pass(sweepEvery)
-			a := r.agent(b, func(o *fleet.AgentOptions) { o.Dir = dir })
+			a := r.start(b, func(o *fleet.AgentOptions) { o.Dir = dir })
 			defer func() { _ = a.Close() }()
 			return timed(func() { healthy(b, a, services) })
 		})
@@ -198,8 +198,9 @@ func BenchmarkRestart(b *testing.B) {
 	const services = 10_000
 	r := newRig(b, hourly(services))
 	dir := b.TempDir()
-	restart := func() *fleet.Agent { return r.agent(b, func(o *fleet.AgentOptions) { o.Dir = dir }) }
+	restart := func() *fleet.Agent { return r.start(b, func(o *fleet.AgentOptions) { o.Dir = dir }) }
 	a := restart()
+	defer func() { _ = a.Close() }()
 	healthy(b, a, services)
 	pairs := func(b *testing.B, read bool) {
 		var first, normal []cost
@@ -207,6 +208,7 @@ func BenchmarkRestart(b *testing.B) {
 			if err := a.Close(); err != nil {
 				b.Fatal(err)
 			}
+			a = nil
 			r.Clock.Pass(sweepEvery)
 			first = append(first, timed(func() {
 				if read {

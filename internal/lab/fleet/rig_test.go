@@ -72,9 +72,18 @@ func (r *rig) some(n int) spec.Set {
 	return set
 }
 
-// agent starts an agent over all services, with a ledger of its own, unless
-// change says otherwise.
+// agent starts an agent that is closed with the test.
 func (r *rig) agent(t testing.TB, change func(*fleet.AgentOptions)) *fleet.Agent {
+	t.Helper()
+	a := r.start(t, change)
+	t.Cleanup(func() { _ = a.Close() })
+	return a
+}
+
+// start starts an agent over all services, with a ledger of its own, unless
+// change says otherwise. Nothing holds it, so that one that was closed costs
+// nothing.
+func (r *rig) start(t testing.TB, change func(*fleet.AgentOptions)) *fleet.Agent {
 	t.Helper()
 	o := fleet.AgentOptions{Dir: t.TempDir(), URL: r.url, Set: r.set, Clock: r.Clock, Interval: sweepEvery}
 	if change != nil {
@@ -84,7 +93,6 @@ func (r *rig) agent(t testing.TB, change func(*fleet.AgentOptions)) *fleet.Agent
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = a.Close() })
 	return a
 }
 
