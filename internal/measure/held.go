@@ -142,7 +142,8 @@ func passed(then, now time.Time, cadence time.Duration, phase uint64) bool {
 	return (now.UnixNano()-shift)/int64(cadence) != (then.UnixNano()-shift)/int64(cadence)
 }
 
-// Keep remembers answers; ms[i] answers qs[i].
+// Keep remembers answers; ms[i] answers qs[i]. One that was asked before another
+// look at the same service, and comes after it, is of the past already.
 func (h *Held) Keep(qs []Query, ms []Measurement) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -154,6 +155,9 @@ func (h *Held) Keep(qs []Query, ms []Measurement) {
 			if o.same(q.o) {
 				m := ms[i]
 				m.ID, m.AsOf = q.ID, q.ID.At
+				if newer := h.values[j][q.slot].AsOf.Sub(m.AsOf); newer > 0 && newer <= ahead {
+					continue
+				}
 				h.values[j][q.slot] = m
 			}
 		}
@@ -246,10 +250,11 @@ func (o *objective) looks(judge *Measurement) (low, misses bool) {
 }
 
 // Refresh returns the queries of windows that decide the state and are held from
-// before now.
+// before now; the hour before is one where it shows which groups vanished.
 func (h *Held) Refresh(now time.Time) []Query {
-	return h.choose(func(_ *objective, s slot, held *Measurement) bool {
-		return s.acting && !s.totalOnly && !held.ID.At.Equal(s.at(now))
+	return h.choose(func(o *objective, s slot, held *Measurement) bool {
+		decides := !s.totalOnly || o.isHourBefore(s) && len(o.o.GroupBy) > 0
+		return s.acting && decides && !held.ID.At.Equal(s.at(now))
 	}, now)
 }
 
