@@ -114,6 +114,9 @@ func (tr *truth) longest(p place) time.Duration {
 func (tr *truth) keep(now time.Time, qs []measure.Query, ms []measure.Measurement) {
 	for i, q := range qs {
 		p := placeOf(q.ID, now)
+		if newer := measure.Instant(tr.at[p]).Sub(measure.Instant(now)); newer > 0 && newer <= 5*time.Second {
+			continue // another look was later
+		}
 		tr.last[p], tr.at[p] = ms[i], now
 	}
 }

@@ -217,6 +217,59 @@ func TestFailuresAreAskedAgainSoon(t *testing.T) {
 	}
 }
 
+// An answer to an earlier look that comes late does not replace a later one.
+func TestLateAnswersAreOfThePast(t *testing.T) {
+	svc := member(1)
+	for late, want := range map[time.Duration]measure.Reason{
+		time.Second: measure.SourceError, 5 * time.Second: measure.SourceError,
+		// The clock was set back: what was kept is not of now.
+		6 * time.Second: "",
+	} {
+		h := hold(svc)
+		first, second := h.Due(now.Add(-late), sweep), h.Due(now, sweep)
+		failed := healthy(second)
+		for i := range failed {
+			failed[i].Reason = measure.SourceError
+		}
+		h.Keep(second, failed)
+		h.Keep(first, healthy(first))
+		id := measure.ID{Service: svc.Name, Objective: "availability", Window: 5 * time.Minute, At: now}
+		if got := measure.NewSet(h.Measured(now, sweep)).Get(id).Reason; got != want {
+			t.Errorf("an answer that is %s late leaves %q, want %q", late, got, want)
+		}
+	}
+}
+
+func TestRefreshAsksWhatDecidesTheState(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		groups []string
+		want   []measure.ID
+	}{
+		"one series": {"totals tell of coverage and traffic only", nil, []measure.ID{
+			is(30*time.Minute, 0, false), is(time.Hour, 0, false), is(6*time.Hour, 0, false),
+		}},
+		"groups": {"the hour before shows which of them vanished", []string{"host"}, []measure.ID{
+			is(30*time.Minute, 0, false), is(time.Hour, 0, false), is(6*time.Hour, 0, false), is(time.Hour, 5*time.Minute, true),
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := objective()
+			o.GroupBy = tc.groups
+			h := hold(service(o))
+			before := now.Add(-10 * time.Second)
+			all := measure.Pass(service(o), before)
+			h.Keep(all, healthy(all))
+			judge := h.Due(now, sweep)[:1]
+			h.Keep(judge, healthy(judge))
+			if diff := cmp.Diff(tc.want, ids(h.Refresh(now))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestRenewAsksAllThatDecides(t *testing.T) {
 	h := hold(member(1))
 	all := measure.Pass(member(1), now)
