@@ -129,8 +129,8 @@ func halving(b *measure.Batch, chunk int, ask func(measure.Request) measure.Read
 		}
 		b.Put(r, answer)
 	}
-	for rs := b.Requests(chunkOf(chunk)); len(rs) > 0; rs = b.Requests(chunkOf(chunk)) {
-		for _, r := range rs {
+	for range maxRounds {
+		for _, r := range b.Requests(chunkOf(chunk)) {
 			put(r)
 		}
 	}
