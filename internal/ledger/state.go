@@ -338,11 +338,12 @@ func (s *State) OpenTicket(service string) (approve.Ticket, bool) {
 	return *t, true
 }
 
-// OpenTickets counts the tickets that wait for people.
+// OpenTickets counts the tickets that wait for people. It looks at tickets and
+// not at services, of which a fleet has many more.
 func (s *State) OpenTickets() int {
 	n := 0
-	for name := range s.Services {
-		if t, ok := s.OpenTicket(name); ok && t.State == approve.Open {
+	for _, t := range s.Tickets {
+		if t.State == approve.Open {
 			n++
 		}
 	}

@@ -6,6 +6,8 @@
 package spec
 
 import (
+	"cmp"
+	"slices"
 	"fmt"
 	"net/url"
 	"time"
@@ -28,12 +30,11 @@ type Set struct {
 
 // Service returns the service of that name.
 func (s Set) Service(name string) (Service, bool) {
-	for _, svc := range s.Services {
-		if svc.Name == name {
-			return svc, true
-		}
+	i, ok := slices.BinarySearchFunc(s.Services, name, func(svc Service, name string) int { return cmp.Compare(svc.Name, name) })
+	if !ok {
+		return Service{}, false
 	}
-	return Service{}, false
+	return s.Services[i], true
 }
 
 // Note is a remark on a document that is no fault.
