@@ -66,6 +66,8 @@ func Compile(services []spec.Service, before *Plans) *Plans {
 		}
 	}
 	p.spread()
+	// Only compiling needs to find expressions.
+	p.exprs, p.members, p.shapes = nil, nil, nil
 	return p
 }
 
@@ -215,7 +217,9 @@ func (p *Plans) beside(o *objective, base spec.Query, selectors []string) {
 	if counters := base.Counters(); len(counters) > 0 {
 		o.resets = p.expr(func(w time.Duration) string { return mostResets(counters, by, w) })
 	}
-	o.counted = p.counts(o)
+	if ws := o.o.Windows(); ws[len(ws)-1] >= countedFrom {
+		o.counted = p.counts(o)
+	}
 }
 
 // spread gives objectives that are asked together one phase, so that a group's

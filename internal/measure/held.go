@@ -269,13 +269,14 @@ func (h *Held) Renew(now time.Time, sweep time.Duration) []Query {
 // Measured returns everything that is held, as of now. A value that is older
 // than its cadence is left out: it was due, and is not known.
 func (h *Held) Measured(now time.Time, sweep time.Duration) []Measurement {
+	return h.AppendMeasured(nil, now, sweep)
+}
+
+// AppendMeasured appends to out what Measured returns, for whoever goes through
+// a fleet.
+func (h *Held) AppendMeasured(out []Measurement, now time.Time, sweep time.Duration) []Measurement {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := 0
-	for _, values := range h.values {
-		n += len(values)
-	}
-	out := make([]Measurement, 0, n)
 	for i, o := range h.plan.objectives {
 		for j, s := range o.slots {
 			if m := &h.values[i][j]; s.holds(m, now, sweep) {

@@ -147,13 +147,19 @@ type Set map[ID]Measurement
 // not believed in either.
 func NewSet(ms []Measurement) Set {
 	s := make(Set, len(ms))
+	s.Refill(ms)
+	return s
+}
+
+// Refill makes the set one of these measurements alone.
+func (s Set) Refill(ms []Measurement) {
+	clear(s)
 	for _, m := range ms {
 		if old, ok := s[m.ID]; ok {
 			m = merge(old, m)
 		}
 		s[m.ID] = m
 	}
-	return s
 }
 
 // twoAnswers is what NewSet itself says; a reason that the source gave comes

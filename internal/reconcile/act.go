@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
-	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
@@ -139,8 +138,7 @@ func (p *pass) gateAgain(ctx context.Context, permit gate.Permit) string {
 		return gate.ReasonDocumentsChanged
 	}
 	p.now = p.r.o.Now()
-	p.measured = p.lookWith(ctx, (*watch).renew)
-	p.assessment = compare.Assess(p.svc, p.measured, p.r.compareLimits(), p.now)
+	p.lookAgain(ctx, (*watch).renew)
 	p.catalogue = nil
 	p.observe(ctx)
 	// The fleet as it was last seen, not as this pass began: a dependency may

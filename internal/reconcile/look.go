@@ -77,9 +77,9 @@ func (w *watch) all(service string, now time.Time, _ time.Duration) []measure.Qu
 	return plan.Pass(now)
 }
 
-// measured asks what is chosen about some services at one instant, then what
-// the answers make necessary, and gives everything that is known of them now.
-func (r *Reconciler) measured(ctx context.Context, services []spec.Service, now time.Time, choose which) []measure.Measurement {
+// measure asks what is chosen about some services at one instant, then what the
+// answers make necessary.
+func (r *Reconciler) measure(ctx context.Context, services []spec.Service, now time.Time, choose which) {
 	sweep := r.o.Config.Sweep.Interval
 	r.ask(ctx, services, func(service string) []measure.Query { return choose(&r.watch, service, now, sweep) })
 	r.ask(ctx, services, func(service string) []measure.Query {
@@ -88,39 +88,41 @@ func (r *Reconciler) measured(ctx context.Context, services []spec.Service, now 
 		}
 		return nil
 	})
-	return r.known(services, now)
 }
 
-// known is everything that is known of some services now.
-func (r *Reconciler) known(services []spec.Service, now time.Time) []measure.Measurement {
-	var out []measure.Measurement
+// assess compares some services with what is known of them now. One that cannot
+// be assessed is unknown, and takes no other along.
+func (r *Reconciler) assess(services []spec.Service, now time.Time, into map[string]compare.Assessment) {
+	limits, set := r.compareLimits(), measure.Set{}
+	var ms []measure.Measurement // and the set are used again, because a fleet has many services
 	for _, svc := range services {
-		if held, _ := r.watch.of(svc.Name); held != nil {
-			out = append(out, held.Measured(now, r.o.Config.Sweep.Interval)...)
-		}
-	}
-	return out
-}
-
-// assess compares some services with what was measured. One that cannot be
-// assessed is unknown, and takes no other along.
-func (r *Reconciler) assess(services []spec.Service, ms measure.Set, now time.Time) map[string]compare.Assessment {
-	out := make(map[string]compare.Assessment, len(services))
-	for _, svc := range services {
-		out[svc.Name] = compare.Assessment{Service: svc.Name, At: now, State: compare.Unknown, Reason: measure.NotMeasured}
+		into[svc.Name] = compare.Assessment{Service: svc.Name, At: now, State: compare.Unknown, Reason: measure.NotMeasured}
 		r.guard("assessing "+svc.Name, func() {
-			out[svc.Name] = compare.Assess(svc, ms, r.compareLimits(), now)
+			ms = ms[:0]
+			if held, _ := r.watch.of(svc.Name); held != nil {
+				ms = held.AppendMeasured(ms, now, r.o.Config.Sweep.Interval)
+			}
+			set.Refill(r.trusted(ms))
+			into[svc.Name] = compare.Assess(svc, set, limits, now)
 		})
 	}
+}
+
+// judged compares some services that were measured just now, and asks afresh
+// about those that change.
+func (r *Reconciler) judged(ctx context.Context, services []spec.Service, now time.Time) map[string]compare.Assessment {
+	out := make(map[string]compare.Assessment, len(services))
+	r.assess(services, now, out)
+	r.assess(r.confirm(ctx, services, out, now), now, out)
 	return out
 }
 
 // confirm asks afresh about the services whose recorded state would change, and
-// reports whether it asked. A change is never recorded from values that are
-// held: replicas hold values of different ages, and would take turns.
-func (r *Reconciler) confirm(ctx context.Context, services []spec.Service, fresh map[string]compare.Assessment, now time.Time) bool {
+// returns them. A change is never recorded from values that are held: replicas
+// hold values of different ages, and would take turns.
+func (r *Reconciler) confirm(ctx context.Context, services []spec.Service, fresh map[string]compare.Assessment, now time.Time) []spec.Service {
 	if r.o.LedgerFault != nil || r.book.broken() != nil {
-		return false
+		return nil
 	}
 	var asked []spec.Service
 	r.book.view(func(s *ledger.State) {
@@ -131,20 +133,17 @@ func (r *Reconciler) confirm(ctx context.Context, services []spec.Service, fresh
 			}
 		}
 	})
-	if len(asked) == 0 {
-		return false
-	}
-	return r.ask(ctx, asked, func(service string) []measure.Query {
+	r.ask(ctx, asked, func(service string) []measure.Query {
 		if held, _ := r.watch.of(service); held != nil {
 			return held.Refresh(now)
 		}
 		return nil
 	})
+	return asked
 }
 
-// ask sends the queries of some services together, keeps the answers, and
-// reports whether there were any.
-func (r *Reconciler) ask(ctx context.Context, services []spec.Service, choose func(service string) []measure.Query) bool {
+// ask sends the queries of some services together, and keeps the answers.
+func (r *Reconciler) ask(ctx context.Context, services []spec.Service, choose func(service string) []measure.Query) {
 	var qs []measure.Query
 	ends := make([]int, len(services))
 	for i, svc := range services {
@@ -154,7 +153,7 @@ func (r *Reconciler) ask(ctx context.Context, services []spec.Service, choose fu
 		ends[i] = len(qs)
 	}
 	if len(qs) == 0 {
-		return false
+		return
 	}
 	ms := r.o.Measurer.Measure(ctx, qs)
 	begin := 0
@@ -164,7 +163,6 @@ func (r *Reconciler) ask(ctx context.Context, services []spec.Service, choose fu
 		}
 		begin = ends[i]
 	}
-	return true
 }
 
 // show asks for the windows that are only shown. What decides is not waiting for
@@ -186,14 +184,8 @@ func (r *Reconciler) lookWith(ctx context.Context, set spec.Set, services []spec
 	r.watchForGap(ctx, services, now)
 	var clocks sync.WaitGroup
 	clocks.Go(func() { r.clocks.saw(r.o.Measurer.Clocks(ctx)) })
-	ms := r.measured(ctx, services, now, choose)
+	r.measure(ctx, services, now, choose)
 	clocks.Wait()
-	f := &fleet{set: set, measured: measure.NewSet(r.trusted(ms))}
-	fresh := r.assess(services, f.measured, now)
-	if r.confirm(ctx, services, fresh, now) {
-		f.measured = measure.NewSet(r.trusted(r.known(services, now)))
-		fresh = r.assess(services, f.measured, now)
-	}
-	f.assessments, f.clocksApart = r.saw(fresh), r.clocksApart()
-	return f
+	fresh := r.judged(ctx, services, now)
+	return &fleet{set: set, together: true, assessments: r.saw(fresh), clocksApart: r.clocksApart()}
 }

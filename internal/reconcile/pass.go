@@ -29,8 +29,9 @@ type pass struct {
 	// askModel: in a dry pass, the configured proposer may be asked.
 	askModel bool
 
-	measured   measure.Set
 	assessment compare.Assessment
+	// assessed: the assessment is of this pass's own look.
+	assessed bool
 
 	// What the ledger says, copied after fold.
 	past past
@@ -68,13 +69,14 @@ type past struct {
 type fleet struct {
 	set         spec.Set
 	assessments map[string]compare.Assessment
-	measured    measure.Set
+	// together: the services of the sweep were measured and assessed at once.
+	together    bool
 	clocksApart string
 }
 
 func (r *Reconciler) newPass(f *fleet, svc spec.Service, now time.Time) *pass {
 	return &pass{
-		r: r, fleet: f, svc: svc, now: now, measured: f.measured,
+		r: r, fleet: f, svc: svc, now: now,
 		result: Result{Service: svc.Name, Effect: execute.None, Outcome: compare.OutcomeNone},
 	}
 }
@@ -83,23 +85,19 @@ func (r *Reconciler) newPass(f *fleet, svc spec.Service, now time.Time) *pass {
 func (p *pass) measure(ctx context.Context) {
 	ctx, end := p.span(ctx, "measure")
 	defer end()
-	if p.measured != nil {
-		return // measured with the whole fleet
-	}
-	p.measured = p.lookWith(ctx, (*watch).due)
-	fresh := map[string]compare.Assessment{p.svc.Name: compare.Assess(p.svc, p.measured, p.r.compareLimits(), p.now)}
-	var again bool
-	p.r.unslotted(func() { again = p.r.confirm(ctx, []spec.Service{p.svc}, fresh, p.now) })
-	if again {
-		p.measured = measure.NewSet(p.r.trusted(p.r.known([]spec.Service{p.svc}, p.now)))
+	if !p.fleet.together {
+		p.lookAgain(ctx, (*watch).due)
 	}
 }
 
-// lookWith measures the service alone; a source that hangs holds up no other.
-func (p *pass) lookWith(ctx context.Context, which which) measure.Set {
-	var ms []measure.Measurement
-	p.r.unslotted(func() { ms = p.r.measured(ctx, []spec.Service{p.svc}, p.now, which) })
-	return measure.NewSet(p.r.trusted(ms))
+// lookAgain measures and assesses the service alone; a source that hangs holds
+// up no other.
+func (p *pass) lookAgain(ctx context.Context, choose which) {
+	own := []spec.Service{p.svc}
+	p.r.unslotted(func() {
+		p.r.measure(ctx, own, p.now, choose)
+		p.assessment, p.assessed = p.r.judged(ctx, own, p.now)[p.svc.Name], true
+	})
 }
 
 // take asks some queries afresh.
@@ -129,7 +127,7 @@ func (p *pass) fold(ctx context.Context) error {
 // knowPast reads what was appended since. A sweep has just read it for all;
 // what others append meanwhile is found by the conditions of each append.
 func (p *pass) knowPast(ctx context.Context) error {
-	if p.fleet.measured != nil && !p.dry {
+	if p.fleet.together && !p.dry {
 		return p.r.book.broken()
 	}
 	return p.r.book.catchUp(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/step"
 )
 
@@ -53,10 +54,11 @@ func (p *pass) run(ctx context.Context) Result {
 func (p *pass) compare(ctx context.Context) {
 	_, end := p.span(ctx, "compare")
 	defer end()
-	if a, assessed := p.fleet.assessments[p.svc.Name]; assessed && p.fleet.measured != nil {
-		p.assessment = a // with the whole fleet, whose dependencies it may be
-	} else {
-		p.assessment = compare.Assess(p.svc, p.measured, p.r.compareLimits(), p.now)
+	if !p.assessed { // with the whole fleet, whose dependencies it may be
+		var known bool
+		if p.assessment, known = p.fleet.assessments[p.svc.Name]; !known {
+			p.assessment = compare.Assessment{Service: p.svc.Name, At: p.now, State: compare.Unknown, Reason: measure.NotMeasured}
+		}
 	}
 	p.result.Assessment = p.assessment
 	p.r.reads.note(p.assessment)

@@ -108,8 +108,8 @@ func New(ctx context.Context, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.set = set
-	r.watch.load(set)
+	r.set = withoutPlaces(set)
+	r.watch.load(r.set)
 	r.foundLoose()
 	r.tel.policyLoaded(r.pol)
 	return r, nil
@@ -141,6 +141,7 @@ func (r *Reconciler) Reload(ctx context.Context, policy Policy) error {
 	if err := r.recordDocuments(ctx, set); err != nil {
 		return fmt.Errorf("reload, the last good documents stay: %w", err)
 	}
+	set = withoutPlaces(set)
 	r.watch.load(set)
 	r.mu.Lock()
 	r.set = set
@@ -150,6 +151,16 @@ func (r *Reconciler) Reload(ctx context.Context, policy Policy) error {
 	r.mu.Unlock()
 	r.tel.policyLoaded(r.policy())
 	return nil
+}
+
+// withoutPlaces is the set without the places of its values, which are for
+// faults in documents: a fleet's would fill the memory with parsed YAML.
+func withoutPlaces(set spec.Set) spec.Set {
+	set.Services = slices.Clone(set.Services)
+	for i := range set.Services {
+		set.Services[i].Remediation.Where = spec.Positions{}
+	}
+	return set
 }
 
 // recordDocuments appends the digests when they differ from the last ones: a

@@ -39,9 +39,10 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	l.begun.Go(func() { l.tell(ctx) })
 	l.begun.Go(func() { l.audit(ctx) })
 	l.begun.Go(func() { l.heed(ctx) })
-	for ctx.Err() == nil {
+	for due := time.Now(); ctx.Err() == nil; {
 		r.guard("sweep", l.sweep)
-		l.wait(ctx)
+		due = l.next(due)
+		l.wait(ctx, due)
 	}
 	l.begun.Wait()
 	r.told(l.work, true)
@@ -249,9 +250,19 @@ func (l *loop) tellSoon() {
 	}
 }
 
+// next is when the next sweep is due: an interval after the last was, whatever
+// that took, so that sweeps do not drift. Those that are missed are counted.
+func (l *loop) next(due time.Time) time.Time {
+	interval := l.r.o.Config.Sweep.Interval
+	for due = due.Add(interval); time.Until(due) <= 0; due = due.Add(interval) {
+		l.r.tel.late()
+	}
+	return due
+}
+
 // wait makes early passes until the next sweep is due or ctx ends.
-func (l *loop) wait(ctx context.Context) {
-	timer := time.NewTimer(l.r.jittered())
+func (l *loop) wait(ctx context.Context, due time.Time) {
+	timer := time.NewTimer(time.Until(due) + l.r.jitter())
 	defer timer.Stop()
 	for {
 		select {
@@ -340,11 +351,10 @@ func (r *Reconciler) recordGap(ctx context.Context, service, why string) error {
 	})
 }
 
-// jittered spreads the sweeps of many agents over one interval.
-func (r *Reconciler) jittered() time.Duration {
+// jitter spreads the sweeps of many agents over one interval.
+func (r *Reconciler) jitter() time.Duration {
 	s := r.o.Config.Sweep
-	spread := s.Jitter * (2*rand.Float64() - 1)
-	return time.Duration(float64(s.Interval) * (1 + spread))
+	return time.Duration(float64(s.Interval) * s.Jitter * (2*rand.Float64() - 1))
 }
 
 // Hint asks for an early pass of one service; unknown names, and hints sooner

@@ -7,9 +7,9 @@ package spec
 
 import (
 	"cmp"
-	"slices"
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 )
 
