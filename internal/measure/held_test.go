@@ -45,8 +45,8 @@ func TestCostOfADay(t *testing.T) {
 			count[kind{q.ID.Window, q.ID.TotalOnly, measure.Instant(at).Sub(q.ID.At)}]++
 			read += q.ID.Window
 		}
-		for _, q := range measure.Pass(member(1), at)[:5] {
-			all += q.ID.Window
+		for _, w := range objective().Windows() {
+			all += w
 		}
 		h.Keep(qs, healthy(qs))
 		if follow := h.Follow(at, sweep); len(follow) > 0 {
@@ -88,10 +88,10 @@ func TestFirstPassesAfterAStart(t *testing.T) {
 	perPass := map[int]int{}
 	for pass := range 11 {
 		at := now.Add(time.Duration(pass) * sweep)
-		for _, svc := range services {
+		for i, svc := range services {
 			h := helds[svc.Name]
 			due, shown := h.Due(at, sweep), h.Shown(at, sweep)
-			if pass == 0 {
+			if pass == 0 && i%50 == 0 {
 				want := []measure.ID{}
 				for _, id := range ids(measure.Pass(svc, at)) {
 					shows := id.Window == 720*time.Hour || id.At.Before(at.Add(-700*time.Hour)) || id.Window == time.Hour && id.TotalOnly
