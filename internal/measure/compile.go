@@ -217,7 +217,7 @@ func (p *Plans) beside(o *objective, base spec.Query, selectors []string) {
 	if counters := base.Counters(); len(counters) > 0 {
 		o.resets = p.expr(func(w time.Duration) string { return mostResets(counters, by, w) })
 	}
-	if ws := o.o.Windows(); ws[len(ws)-1] >= countedFrom {
+	if slices.ContainsFunc(o.o.Windows(), func(w time.Duration) bool { return w >= countedFrom }) {
 		o.counted = p.counts(o)
 	}
 }

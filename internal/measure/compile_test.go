@@ -92,6 +92,18 @@ func TestCompileTakesOverWhatDidNotChange(t *testing.T) {
 	}
 }
 
+// Documents are checked, and what is planned from anything else must not end the
+// agent.
+func TestCompileOfAnObjectiveWithoutWindows(t *testing.T) {
+	o := spec.Objective{ID: "a", Indicator: objective().Indicator}
+	if qs := measure.Pass(service(o), now); len(qs) != 1 || qs[0].ID.Window != measure.HourBefore {
+		t.Errorf("got %+v, want the hour before alone", qs)
+	}
+	if qs := measure.At("checkout", o, time.Hour, now); len(qs) != 1 || questions(t, qs) != 3 {
+		t.Errorf("got %+v, want the total, its part and their age", qs)
+	}
+}
+
 func TestEqualQuestionsAreAskedOnce(t *testing.T) {
 	query := func(expr string) spec.Service {
 		o := objective()
