@@ -70,12 +70,13 @@ func BenchmarkPass(b *testing.B) {
 					requests += len(rs)
 				}
 				ms, from := batch.Measurements(), 0
+				var seen []measure.Measurement // one buffer for all
 				for i, h := range helds {
 					h.Keep(qs[from:ends[i]], ms[from:ends[i]])
 					if follow := h.Follow(at, sweep); len(follow) > 0 {
 						b.Fatalf("a healthy service is asked besides: %+v", follow[0].ID)
 					}
-					if len(h.Measured(at, sweep)) < 4 {
+					if seen = h.AppendMeasured(seen[:0], at, sweep); len(seen) < 4 {
 						b.Fatal("too little is held")
 					}
 					from = ends[i]

@@ -240,6 +240,18 @@ func TestLateAnswersAreOfThePast(t *testing.T) {
 	}
 }
 
+func TestAppendMeasuredLeavesWhatIsThere(t *testing.T) {
+	h := hold(member(1))
+	qs := h.Due(now, sweep)
+	h.Keep(qs, healthy(qs))
+	own := h.Measured(now, sweep)
+	other := measure.Measurement{ID: measure.ID{Service: "other"}}
+	got := h.AppendMeasured([]measure.Measurement{other}, now, sweep)
+	if diff := cmp.Diff(append([]measure.Measurement{other}, own...), got); diff != "" || len(own) != len(qs) {
+		t.Errorf("%d of %d are held (-want +got):\n%s", len(own), len(qs), diff)
+	}
+}
+
 func TestRefreshAsksWhatDecidesTheState(t *testing.T) {
 	cases := map[string]struct {
 		reason string

@@ -88,6 +88,21 @@ func TestSetKnowsNoOrder(t *testing.T) {
 	})
 }
 
+// A set that is filled anew knows nothing of what it held.
+func TestRefilledSetForgets(t *testing.T) {
+	id := measure.ID{Service: "checkout", Window: time.Minute, At: now}
+	other := id
+	other.Service = "search"
+	set := measure.NewSet([]measure.Measurement{{ID: id, Total: 1}, {ID: other, Total: 2}})
+	set.Refill([]measure.Measurement{{ID: other, Total: 3}})
+	if got := set.Get(id).Reason; got != measure.NotMeasured {
+		t.Errorf("what is gone is %q", got)
+	}
+	if got := set.Get(other); !got.Known() || got.Total != 3 {
+		t.Errorf("got %+v, want the new answer, which contradicts none", got)
+	}
+}
+
 func TestTotalOnlyIsAnotherIdentity(t *testing.T) {
 	id := measure.ID{Service: "checkout", Window: time.Minute, At: now, TotalOnly: true}
 	set := measure.NewSet([]measure.Measurement{{ID: id, Total: 9, HasEvents: true}})
