@@ -267,7 +267,8 @@ func (j judge) nothing() vote {
 // help, which it does not where there was nothing to see.
 func notAsked(r reading) bool {
 	switch r.reason {
-	case measure.SourceError, measure.Partial, measure.QueryError, measure.NotMeasured:
+	case measure.SourceError, measure.SourceRefused, measure.ClockSkew, measure.Partial, measure.QueryError,
+		measure.NotMeasured:
 		return true
 	default:
 		return false
