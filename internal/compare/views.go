@@ -21,9 +21,9 @@ func agree(views []Objective) Objective {
 	switch {
 	case len(unknown) > 0 && !onlyQuiet(unknown, breached):
 		out, _ = mostTelling(views)
-		out.Detail = fmt.Sprintf("from source %s: %s", cmp.Or(out.UnknownFrom, "(default)"), out.Detail)
+		out.Detail = fmt.Sprintf("from source %s: %s (%s)", cmp.Or(out.UnknownFrom, "(default)"), out.Detail, saying(views))
 	case len(unknown) > 0 || len(breached) > 0 && len(breached) < len(views):
-		out.State, out.Reason, out.Detail = Unknown, Conflicting, differing(views)
+		out.State, out.Reason, out.Detail = Unknown, Conflicting, "the vantage points disagree: "+saying(views)
 	case slices.ContainsFunc(breached, func(o Objective) bool { return o.Reason == Recovering }):
 		out.Reason = Recovering
 	}
@@ -45,7 +45,9 @@ func onlyQuiet(unknown, breached []Objective) bool {
 	return len(breached) > 0 && !slices.ContainsFunc(unknown, func(o Objective) bool { return o.Reason != LowTraffic })
 }
 
-func differing(views []Objective) string {
+// saying is what each vantage point sees, so that one that is blind does not
+// hide what the others know.
+func saying(views []Objective) string {
 	var said []string
 	for _, v := range views {
 		text := string(v.State)
@@ -57,7 +59,7 @@ func differing(views []Objective) string {
 		}
 		said = append(said, cmp.Or(strings.Join(v.Sources, ","), "(default)")+": "+text)
 	}
-	return "the vantage points disagree: " + strings.Join(said, "; ")
+	return strings.Join(said, "; ")
 }
 
 // at reads one window for a judgement, fresh at its own end and with traffic

@@ -193,7 +193,7 @@ func TestDisagreementNamesBothSides(t *testing.T) {
 		"burning and quiet": {"silence beside a failure is no low traffic", []edit{from(0, on("a", judgeWindow, events(3)), hourBefore("a", events(0))), from(1, burning("a"))},
 			"the vantage points disagree: server: unknown (low-traffic); probe: breached with 80 % errors in the judge window"},
 		"burning and unknown": {"the one that cannot be seen, with its words", []edit{from(0, burning("a")), from(1, reason(measure.NoData))},
-			"from source probe: words"},
+			"from source probe: words (server: breached with 80 % errors in the judge window; probe: unknown (no-data))"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

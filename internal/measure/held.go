@@ -30,6 +30,9 @@ const (
 	// the time until that is looked at again, maxSettled at most.
 	settled    = 6
 	maxSettled = 6 * time.Hour
+	// filling divides a window into the steps in which it is looked whether data
+	// fills it.
+	filling = 1440
 	// shown spreads the first reading of windows that decide nothing after a
 	// start: they are the dear ones.
 	shown = 5 * time.Minute
@@ -74,8 +77,28 @@ func (h *Held) Due(now time.Time, sweep time.Duration) []Query {
 // over. They are the dearest, and no pass should wait for them.
 func (h *Held) Shown(now time.Time, sweep time.Duration) []Query {
 	return h.choose(func(o *objective, s slot, held *Measurement) bool {
-		return !s.acting && h.due(o, s, held, now, sweep)
+		return !s.acting && (h.due(o, s, held, now, sweep) || h.hastened(o, s, held, now, sweep))
 	}, now)
+}
+
+// hastened: what is shown of an objective that misses its target, or could not
+// be measured, is asked every few minutes: people look at it now.
+func (h *Held) hastened(o *objective, s slot, held *Measurement, now time.Time, sweep time.Duration) bool {
+	if held.ID.Window == 0 {
+		return false // spread after a start
+	}
+	every := shown
+	switch i := slices.Index(h.plan.objectives, o); {
+	case !held.Known() && held.Reason == NoData && s.covers > 0:
+		every = max(shown, s.covers/filling)
+	case !held.Known():
+	default:
+		judge := o.judged(h.values[i])
+		if _, misses := o.looks(judge); !judge.Known() || !misses {
+			return false
+		}
+	}
+	return passed(held.AsOf.Add(s.before), now, max(sweep, every), o.phase)
 }
 
 // Slow reports whether a window longer than an hour is due, so that services

@@ -337,3 +337,48 @@ func TestFollowLooksForANewGroup(t *testing.T) {
 		t.Errorf("b is new (-want +got):\n%s", diff)
 	}
 }
+
+// What is only shown of an objective that misses its target is asked every few
+// minutes: a budget from before the incident would be read as one of now.
+func TestShownIsHastenedWhileMissed(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		edit   func(q measure.Query, m *measure.Measurement)
+		atMost time.Duration // between two readings of the period
+		least  time.Duration
+	}{
+		"well":    {"twice a day", func(measure.Query, *measure.Measurement) {}, 12 * time.Hour, 2 * time.Hour},
+		"missing": {"people look at it now", func(_ measure.Query, m *measure.Measurement) { m.ErrorRatio = 0.5 }, 6 * time.Minute, 4 * time.Minute},
+		"failed": {"the source may be back", func(q measure.Query, m *measure.Measurement) {
+			if q.Shown {
+				m.Reason = measure.SourceError
+			}
+		}, 6 * time.Minute, 4 * time.Minute},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := hold(member(1))
+			var last time.Time
+			longest := time.Duration(0)
+			for at := now; at.Before(now.Add(3 * time.Hour)); at = at.Add(sweep) {
+				qs := append(h.Due(at, sweep), h.Shown(at, sweep)...)
+				ms := healthy(qs)
+				for i, q := range qs {
+					tc.edit(q, &ms[i])
+					if q.ID.Window != 720*time.Hour || q.ID.TotalOnly {
+						continue
+					}
+					if !last.IsZero() {
+						longest = max(longest, at.Sub(last))
+					}
+					last = at
+				}
+				h.Keep(qs, ms)
+			}
+			longest = max(longest, now.Add(3*time.Hour).Sub(last))
+			if longest > tc.atMost || longest < tc.least {
+				t.Errorf("%s: %s between two readings, want %s to %s", tc.reason, longest, tc.least, tc.atMost)
+			}
+		})
+	}
+}

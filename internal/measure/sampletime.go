@@ -18,12 +18,14 @@ func newestSample(selectors, by []string) string {
 }
 
 // oldestSample is PromQL for the time of the oldest sample within a window, to
-// a sixtieth of it.
+// a sixtieth of it. Where no step of a sixtieth holds data, as just after a
+// start, the last sixtieth is looked at in steps of its own.
 func oldestSample(selectors []string, window time.Duration) string {
 	step := max(window/60, time.Second).Truncate(time.Millisecond)
+	small := max(step/60, time.Second).Truncate(time.Millisecond)
 	return combine("min", selectors, nil, func(sel string) string {
-		return fmt.Sprintf("min(min_over_time(timestamp(%s)[%s:%s]))",
-			sel, spec.FormatDuration(window), spec.FormatDuration(step))
+		return fmt.Sprintf("min(min_over_time(timestamp(%[1]s)[%[2]s:%[3]s]) or min_over_time(timestamp(%[1]s)[%[3]s:%[4]s]))",
+			sel, spec.FormatDuration(window), spec.FormatDuration(step), spec.FormatDuration(small))
 	})
 }
 

@@ -96,9 +96,9 @@ func TestBackoff(t *testing.T) {
 		asked []int
 		why   measure.Reason
 	}{
-		// Rests of 5, 10, 20, 40, 60 and 60 s.
-		"500":              {"three faults, then one query after each rest", fail(500), []int{3, 1, 1, 1, 0, 1, 0, 1, 0, 1}, measure.SourceError},
-		"429":              {"left alone at once", fail(429), []int{1, 1, 1, 1, 0, 1, 0, 1, 0, 1}, measure.SourceError},
+		// Rests of 5, 10, 20 and 30 s.
+		"500":              {"three faults, then one query after each rest", fail(500), []int{3, 1, 1, 1, 1, 1, 1, 1, 1, 1}, measure.SourceError},
+		"429":              {"left alone at once", fail(429), []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, measure.SourceError},
 		"503 and a minute": {"left alone as long as it asks", fail(503, "Retry-After", "60"), []int{1, 0, 1, 0, 1, 0, 1}, measure.SourceError},
 		"503 and an hour":  {"five minutes at most", fail(503, "Retry-After", "3600"), []int{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0}, measure.SourceError},
 		// Rests of 15, 30, 60, 120, 240 and 300 s.

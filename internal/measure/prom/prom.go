@@ -9,7 +9,7 @@
 //	400 bad_data, 422 execution          query-error      halved to the one culprit, which rests 30 s to 5 min
 //	too many samples, 413, a huge body   source-error     asked in smaller groups from the next pass on
 //	no answer in time, after another     source-error     likewise; a single one comes last from then on
-//	5xx, reset, broken body, 3 in a row  source-error     nothing is sent for 5 s to 60 s
+//	5xx, reset, broken body, 3 in a row  source-error     nothing is sent for 5 s to 30 s
 //	429, Retry-After, no connection      source-error     likewise at once, Retry-After up to 5 min
 //	401, 403, 404, html, TLS, no host    source-refused   nothing is sent for 15 s to 5 min
 //	a warning, isPartial                 partial          nothing

@@ -16,7 +16,7 @@ import (
 // time heals, what only people heal, and what the source asks for itself.
 const (
 	firstRest   = 5 * time.Second
-	maxRest     = time.Minute
+	maxRest     = 30 * time.Second
 	firstLong   = 15 * time.Second
 	maxLong     = 5 * time.Minute
 	maxAsked    = 5 * time.Minute

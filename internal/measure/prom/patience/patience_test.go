@@ -63,11 +63,11 @@ func TestHealthRests(t *testing.T) {
 		random float64
 		want   []time.Duration
 	}{
-		"transient":   {"it heals by itself: a minute at most", fault(wire.Failed), 0.5, seconds(5, 10, 20, 40, 60, 60)},
-		"earliest":    {"replicas do not come back at once", fault(wire.Down), 0, seconds(15, 30, 60, 120, 180, 180)},
-		"latest":      {"the jitter never exceeds the most", fault(wire.Slow), 1, seconds(25, 50, 100, 200, 240, 240)},
+		"transient":   {"it heals by itself: half a minute at most", fault(wire.Failed), 0.5, seconds(5, 10, 20, 30, 30, 30)},
+		"earliest":    {"replicas do not come back at once", fault(wire.Down), 0, seconds(15, 30, 60, 90, 90, 90)},
+		"latest":      {"the jitter never exceeds the most", fault(wire.Slow), 1, seconds(25, 50, 100, 120, 120, 120)},
 		"persistent":  {"people heal it: slowly, five minutes at most", fault(wire.Refused), 0.5, seconds(15, 30, 60, 120, 240, 300, 300)},
-		"asked":       {"Retry-After is honoured", later("30"), 0.5, seconds(30, 30, 30, 40, 60)},
+		"asked":       {"Retry-After is honoured", later("25"), 0.5, seconds(25, 25, 25, 30, 30)},
 		"asked long":  {"five minutes at most", later("86400"), 0.5, seconds(300, 300)},
 		"asked a day": {"a date is one too", later(start.Add(2 * time.Minute).Format(http.TimeFormat)), 0.5, seconds(120)},
 		"asked badly": {"what is no number is nothing", later("soon"), 0.5, seconds(5)},
