@@ -196,6 +196,13 @@ func (b *Batch) Halve(r Request) []Request {
 	return append(b.together(r.asks[:half]), b.together(r.asks[half:])...)
 }
 
+// One is the request of one member alone, of those that a request asks together:
+// its answer tells a source that fails from a group that cannot be answered. The
+// draw, 0 to 1, says which.
+func (b *Batch) One(r Request, draw float64) Request {
+	return b.single(r.asks[min(int(draw*float64(len(r.asks))), len(r.asks)-1)])
+}
+
 // Put records the answer of a request. A reading with a reason holds for all
 // its members.
 func (b *Batch) Put(r Request, answer Reading) {

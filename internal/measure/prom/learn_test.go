@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/measure/prom"
+	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
 // fleet is a source of a fleet server, and a clock of its own.
@@ -228,6 +229,50 @@ func TestOneHeavyOfAHundred(t *testing.T) {
 				t.Errorf("%d known, and %v asked after it was mended", known, asked)
 			}
 		})
+	}
+}
+
+// A service of which every query takes too long, in each group that there is, is
+// found all the same, and once found it takes nobody along again for long.
+func TestOneHangsInAllGroups(t *testing.T) {
+	f := newFleet(t, 100)
+	sweep, services := 30*time.Second, make([]spec.Service, 100)
+	for i := range services {
+		o := member(serviceName(i))
+		o.BurnRates = spec.DefaultBurnRates()
+		services[i] = spec.Service{Name: serviceName(i), Objectives: []spec.Objective{o}}
+	}
+	plans, held := measure.Compile(services, nil), make([]*measure.Held, len(services))
+	for i, svc := range services {
+		held[i] = measure.Hold(plans.Service(svc.Name), nil)
+	}
+	f.server.set(func(w http.ResponseWriter, _ *http.Request, members []string) bool {
+		if !slices.Contains(members, broken) {
+			return false
+		}
+		refuse(w, 503, "timeout", "query timed out in expression evaluation")
+		return true
+	})
+	var got []int
+	for range 150 {
+		var due []measure.Query
+		var ends []int
+		for _, h := range held {
+			due = append(due, h.Due(f.now, sweep)...)
+			ends = append(ends, len(due))
+		}
+		ms, begin, known := f.Measure(t.Context(), due), 0, 0
+		for i, h := range held {
+			h.Keep(due[begin:ends[i]], ms[begin:ends[i]])
+			begin = ends[i]
+			if !slices.ContainsFunc(h.Measured(f.now, sweep), func(m measure.Measurement) bool { return !m.Known() }) {
+				known++
+			}
+		}
+		got, f.now = append(got, known), f.now.Add(31*time.Second)
+	}
+	if slices.Max(got) != 99 || slices.Min(got[30:]) < 50 {
+		t.Errorf("known in each pass: %v, want 99 in the end, and half of them always after a quarter of an hour", got)
 	}
 }
 

@@ -132,13 +132,36 @@ func (p *pass) answer(r asked) outcome {
 	}
 	if grade, why := p.unasked(r); grade != fine {
 		p.put(r, why)
+		if r.tooHeavy() && r.single() {
+			return outcome{grade: tooLarge} // as far as is known, so its groups stay apart
+		}
 		return outcome{grade: grade}
 	}
 	a, blamed := p.s.ask(p.ctx, r.Expr, r.At, r.tooHeavy())
 	if a.Fault.Kind == wire.Query && !r.single() {
 		return p.takeApart(r, a)
 	}
-	return p.conclude(r, a, blamed)
+	return p.conclude(r, a, blamed || p.oneAnswers(r, a.Fault))
+}
+
+// oneAnswers tells a group that fails for one of its members from a source that
+// fails: it asks any member alone. Where all groups hold the culprit, nothing
+// else would be answered between their failures, the source would be left alone
+// for them, and nobody would be known.
+func (p *pass) oneAnswers(r asked, f wire.Fault) bool {
+	if r.single() || f.Kind != wire.Slow && !mayBeOne(f) {
+		return false
+	}
+	p.mu.Lock()
+	one := p.batch.One(r.Request, p.s.opts.Rand())
+	p.mu.Unlock()
+	a, _ := p.s.ask(p.ctx, one.Expr, one.At, false)
+	return !a.Fault.Is()
+}
+
+// mayBeOne: one member can make a whole group fail so.
+func mayBeOne(f wire.Fault) bool {
+	return f.Kind == wire.Size || f.Kind == wire.Refused || f.Told
 }
 
 // unasked is the answer to a request that is not worth sending.
@@ -216,8 +239,7 @@ func (p *pass) inParts(r asked) outcome {
 // the next pass on, and by itself it comes last.
 func (p *pass) failed(r asked, f wire.Fault, blamed bool) outcome {
 	slow := f.Kind == wire.Slow
-	mayBeOne := f.Kind == wire.Size || f.Kind == wire.Refused || f.Told
-	if blamed && (slow || !r.single() && mayBeOne) {
+	if blamed && (slow || !r.single() && mayBeOne(f)) {
 		p.s.memory.Learn(r.key, patience.Heavy, "", p.s.opts.Now())
 	}
 	if slow {
