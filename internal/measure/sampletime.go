@@ -3,8 +3,11 @@ package measure
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/common/model"
 
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
@@ -33,7 +36,19 @@ func aggregate(op string, by []string) string {
 	if len(by) == 0 {
 		return op
 	}
-	return op + " by (" + strings.Join(by, ", ") + ") "
+	names := make([]string, len(by))
+	for i, label := range by {
+		names[i] = labelName(label)
+	}
+	return op + " by (" + strings.Join(names, ", ") + ") "
+}
+
+// labelName writes a label as PromQL has it.
+func labelName(label string) string {
+	if model.LegacyValidation.IsValidLabelName(label) && !slices.Contains(notInLists, strings.ToLower(label)) {
+		return label
+	}
+	return strconv.Quote(label)
 }
 
 // combine aggregates one value per selector. "or" drops every element of its
@@ -49,9 +64,13 @@ func combine(op string, selectors, by []string, each func(string) string) string
 	if len(distinct) == 1 {
 		return each(distinct[0])
 	}
+	mark := "selector"
+	for slices.Contains(by, mark) { // It must not take the place of what the groups are told apart by.
+		mark += "_"
+	}
 	parts := make([]string, len(distinct))
 	for i, s := range distinct {
-		parts[i] = fmt.Sprintf(`label_replace(%s, "selector", "%d", "", "")`, each(s), i)
+		parts[i] = fmt.Sprintf(`label_replace(%s, "%s", "%d", "", "")`, each(s), mark, i)
 	}
 	return aggregate(op, by) + "(" + strings.Join(parts, " or ") + ")"
 }

@@ -86,6 +86,31 @@ func TestSampleTimeIsTheNewestOfAllSelectors(t *testing.T) {
 	})
 }
 
+// The labels of groups are anybody's: one needs quotes, and one is the name that
+// tells selectors apart.
+func TestSampleTimeOfOddGroups(t *testing.T) {
+	for _, label := range []string{"selector", "my.host", "inf"} {
+		by := `sum by ("` + label + `") `
+		o := objective()
+		o.GroupBy = []string{label}
+		o.Indicator = spec.Indicator{
+			Bad:   &spec.Query{Expr: by + "(increase(a_total[{{.window}}]))"},
+			Total: &spec.Query{Expr: by + "(increase(a_total[{{.window}}])) + " + by + "(increase(b_total[{{.window}}]))"},
+		}
+		var db database
+		for i, name := range []string{"a_total", "b_total"} {
+			db = append(db, series{
+				labels:  labels.FromStrings("__name__", name, label, "x"),
+				samples: []sample{at(time.Hour), at(time.Duration(20+20*i) * time.Second)},
+			})
+		}
+		v := evaluate(t, db, sampleTime(t, o), now)
+		if len(v) != 1 || v[0].Metric.Get(label) != "x" || !closeTo(v[0].F, float64(now.Unix()-20), 1e-3) {
+			t.Errorf("%s: got %v, want the newest of x", label, v)
+		}
+	}
+}
+
 func TestFirstSampleIsWithinOneStep(t *testing.T) {
 	// At the second instant no step of a long window falls into the data.
 	for _, now := range []time.Time{now, now.Add(3*time.Hour + 17*time.Minute)} {
