@@ -33,16 +33,20 @@ const countedShare = 0.98
 // counted are the expressions over recorded counts.
 type counted struct {
 	part, total *Expr
-	// parts and totals are how many counts were recorded; parts is nil where an
-	// absent part is zero.
+	// parts and totals are how many counts were recorded.
 	parts, totals *Expr
 }
 
 // CountID identifies the recorded counts of an indicator of an objective.
 func CountID(service, objective string, in spec.Indicator) string {
 	h := sha256.New()
-	for _, q := range in.Queries() {
-		h.Write([]byte(q.At(CountStep) + "\n"))
+	for _, p := range []struct {
+		name  string // A query that was good and is bad now counts something else.
+		query *spec.Query
+	}{{"good", in.Good}, {"bad", in.Bad}, {"total", in.Total}, {"raw", in.Raw}} {
+		if p.query != nil {
+			h.Write([]byte(p.name + " " + p.query.At(CountStep) + "\n"))
+		}
 	}
 	return service + "/" + objective + "@" + hex.EncodeToString(h.Sum(nil))[:8]
 }
@@ -63,13 +67,14 @@ func (p *Plans) counts(o *objective) *counted {
 			return function + "(" + name + matcher + "[" + spec.FormatDuration(w) + "])"
 		})
 	}
-	c := &counted{total: over("sum_over_time", CountTotal), totals: over("count_over_time", CountTotal)}
+	part := CountGood
 	if o.in.Bad != nil {
-		c.part = over("sum_over_time", CountBad)
-		return c
+		part = CountBad
 	}
-	c.part, c.parts = over("sum_over_time", CountGood), over("count_over_time", CountGood)
-	return c
+	return &counted{
+		part: over("sum_over_time", part), parts: over("count_over_time", part),
+		total: over("sum_over_time", CountTotal), totals: over("count_over_time", CountTotal),
+	}
 }
 
 // fromCounts answers from recorded counts, where they cover the window.
@@ -82,11 +87,8 @@ func (a *answerer) fromCounts(m Measurement) (Measurement, bool) {
 	if a.missing || !totals.known() || totals.number < countedShare*steps || totals.number > steps+1 {
 		return m, false // More than one in each step would be counted several times.
 	}
-	total, part, newest := a.ask(c.total), a.ask(c.part), a.newest()
-	parts := totals
-	if c.parts != nil {
-		parts = a.ask(c.parts).one()
-	}
+	// Half of the rules may be loaded, or fail: what was not counted is no zero.
+	total, part, parts, newest := a.ask(c.total), a.ask(c.part), a.ask(c.parts).one(), a.newest()
 	if a.missing || parts != totals {
 		return m, false
 	}

@@ -115,18 +115,23 @@ func sourceOf(in spec.Indicator) string {
 // that one evaluation sees both.
 func countRules(id string, in spec.Indicator) []RecordingRule {
 	perSecond := in.Total.PerSecond()
-	rule := func(record string, q spec.Query) RecordingRule {
+	count := func(q spec.Query) string {
 		expr := q.At(CountStep)
 		if perSecond {
 			expr = strconv.FormatFloat(CountStep.Seconds(), 'f', -1, 64) + " * (" + uncommented(expr) + ")"
 		}
+		return expr
+	}
+	rule := func(record, expr string) RecordingRule {
 		return RecordingRule{record, expr, map[string]string{CountLabel: id}}
 	}
-	rules := []RecordingRule{rule(CountTotal, *in.Total)}
-	if in.Bad != nil {
-		return append(rules, rule(CountBad, *in.Bad))
+	rules := []RecordingRule{rule(CountTotal, count(*in.Total))}
+	if in.Bad == nil {
+		return append(rules, rule(CountGood, count(*in.Good)))
 	}
-	return append(rules, rule(CountGood, *in.Good))
+	// An absent bad is recorded as the zero that it is, so that one which no rule
+	// counted is told from it.
+	return append(rules, rule(CountBad, "("+uncommented(count(*in.Bad))+") or on () 0 * ("+uncommented(in.Total.At(CountStep))+")"))
 }
 
 // uncommented ends a comment at the end of an expression with its line, so that

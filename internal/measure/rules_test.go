@@ -58,7 +58,7 @@ func TestRules(t *testing.T) {
 	want := measure.RuleGroups{Groups: []measure.RuleGroup{
 		{Source: "", Name: "setpoint-slo-counts-1", Interval: "5m", Rules: []measure.RecordingRule{
 			rule(measure.CountTotal, `sum(increase(requests_total[5m]))`, plainID),
-			rule(measure.CountBad, `sum(increase(requests_total{code="500"}[5m]))`, plainID),
+			rule(measure.CountBad, `(sum(increase(requests_total{code="500"}[5m]))) or on () 0 * (sum(increase(requests_total[5m])))`, plainID),
 		}},
 		{Source: "probe", Name: "setpoint-slo-counts-probe-1", Interval: "5m", Rules: []measure.RecordingRule{
 			rule(measure.CountTotal, `300 * (sum(rate(all_total[5m])))`, ratesID),
@@ -326,11 +326,21 @@ func (e spiky) unfit(t *testing.T) {
 	})
 	short := counting(func(o *spec.Objective) { o.ID = "short" })
 	e.record(t, ruleFile(t, setOf(short)), month*97/100)
+	// What was wrongly called good, and is called bad now.
+	turned := counting(func(o *spec.Objective) { o.ID = "turned" })
+	before := turned
+	before.Indicator.Good, before.Indicator.Bad = turned.Indicator.Bad, nil
+	e.record(t, ruleFile(t, setOf(before)), month)
+	half := counting(func(o *spec.Objective) { o.ID = "half" })
+	all := string(ruleFile(t, setOf(half)))
+	e.record(t, []byte(all[:strings.LastIndex(all, "- record")]), month)
 	cases := map[string]struct {
 		reason string
 		o      spec.Objective
 		counts bool
 	}{
+		"turned":   {"a count of good is none of bad, although their queries are one", turned, false},
+		"half":     {"a file that was cut off has the total alone", half, false},
 		"recorded": {"all of it is there, see above", counting(), true},
 		"changed":  {"the rules are of the query before it was changed", other, false},
 		"short":    {"97 % of a window are not the window", short, false},
@@ -338,7 +348,7 @@ func (e spiky) unfit(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			m, asked := e.measured(t, tc.o)
-			if !m.Known() || usesCounts(asked) != tc.counts || asksRaw(asked) == tc.counts {
+			if !m.Known() || m.ErrorRatio == 0 || tc.counts && !usesCounts(asked) || asksRaw(asked) == tc.counts {
 				t.Errorf("%s: %+v by %q", tc.reason, m, asked)
 			}
 		})
