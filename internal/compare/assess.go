@@ -232,6 +232,9 @@ func (x assessor) traffic() reading {
 	if x.busy(hour.Of(x.group)) {
 		return unknownReading(TrafficLost, "fewer events than minEvents, although the hour before had them")
 	}
+	if !hour.Known() && hour.Reason != measure.NoData {
+		return unknownReading(hour.Reason, "few events or none, and the hour before is not known: "+hour.Detail)
+	}
 	for _, g := range hour.Groups {
 		if x.group != "" && g.Name == x.group && !g.Known() {
 			return unknownReading(g.Reason, "the group has few events or none, and its hour before is not known: "+g.Detail)

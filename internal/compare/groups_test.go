@@ -103,7 +103,7 @@ func TestGroups(t *testing.T) {
 		"hour before unknown":        {"a group may have vanished", grouped(), map[string][]edit{"x": healthy}, []edit{whole(hourBefore("a", reason(measure.SourceError)))}, want{compare.Unknown, measure.SourceError, "x", 1, 0, 0.01}},
 		"hour before returned none":  {"nothing is no answer", grouped(), map[string][]edit{"x": healthy}, []edit{whole(hourBefore("a", reason(measure.NoData)))}, want{compare.Unknown, measure.NoData, "x", 1, 0, 0.01}},
 		"hour unknown, one burns":    {"it burns, whoever else may have vanished", grouped(), map[string][]edit{"x": {burning("a")}}, []edit{whole(hourBefore("a", reason(measure.SourceError)))}, want{compare.Breached, compare.Burning, "x", 1, 1, 0.8}},
-		"hour unknown, all idle":     {"low traffic", grouped(), map[string][]edit{"x": idle}, []edit{whole(hourBefore("a", reason(measure.SourceError)))}, want{compare.Unknown, compare.LowTraffic, "x", 1, 0, 0}},
+		"hour unknown, all idle":     {"nobody knows whether traffic was lost", grouped(), map[string][]edit{"x": idle}, []edit{whole(hourBefore("a", reason(measure.SourceError)))}, want{compare.Unknown, measure.SourceError, "x", 1, 0, 0}},
 		"new since the long windows": {"a burn that is not known is not met", grouped(), map[string][]edit{"x": healthy, "y": {on("a", sixHours, isGone)}}, nil, want{compare.Unknown, measure.NoData, "y", 2, 0, 0}},
 		"all unknown":                {"no groups are known", grouped(), map[string][]edit{"x": healthy}, []edit{whole(on("a", judgeWindow, reason(measure.Partial)))}, want{compare.Unknown, measure.Partial, "", 0, 0, 0}},
 		"no group at all":            {"no data", grouped(), nil, []edit{whole(on("a", judgeWindow, reason(measure.NoData)))}, want{compare.Unknown, measure.NoData, "", 0, 0, 0}},
