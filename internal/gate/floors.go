@@ -134,10 +134,15 @@ func aimless(c Case) (compare.Objective, bool) {
 		if o.State != compare.Breached || o.Group == "" {
 			continue
 		}
+		named := true
 		aimed := measure.GroupName(by[o.ID], func(label string) string {
 			value, _ := c.Proposal.Parameters[label].(string)
+			named = named && value != "" // The series without the label are nothing that can be named.
 			return value
 		})
+		if !named {
+			return o, true
+		}
 		if aimed != o.Group {
 			return o, true
 		}

@@ -17,12 +17,20 @@ func TestGroupedNeedsAnAim(t *testing.T) {
 		change func(*gate.Case)
 		asks   bool
 	}{
-		"no groups":         {"one series has nothing to aim at", func(c *gate.Case) { c.Facts.Assessment.Objectives[0].Group = "" }, false},
-		"not named":         {"what heals one host must not be done to all", func(*gate.Case) {}, true},
-		"the worst":         {"host and zone are the worst group's", aim("a", "eu"), false},
-		"another":           {"another host is not the one that is missed", aim("b", "eu"), true},
-		"one label only":    {"every label counts", aim("a", ""), true},
-		"looks like it":     {"a value cannot pretend to be two labels", aim(`a", zone="eu`, ""), true},
+		"no groups":      {"one series has nothing to aim at", func(c *gate.Case) { c.Facts.Assessment.Objectives[0].Group = "" }, false},
+		"not named":      {"what heals one host must not be done to all", func(*gate.Case) {}, true},
+		"the worst":      {"host and zone are the worst group's", aim("a", "eu"), false},
+		"another":        {"another host is not the one that is missed", aim("b", "eu"), true},
+		"one label only": {"every label counts", aim("a", ""), true},
+		"looks like it":  {"a value cannot pretend to be two labels", aim(`a", zone="eu`, ""), true},
+		"no such label": {"series without the label cannot be named by leaving it out", func(c *gate.Case) {
+			c.Facts.Assessment.Objectives[0].Group = `host="", zone=""`
+			a := &c.Service.Remediation.Actions[0]
+			a.Parameters = slices.DeleteFunc(a.Parameters, func(p spec.Parameter) bool { return p.Name == "host" || p.Name == "zone" })
+			c.Facts.Item.Action = *a
+			delete(c.Proposal.Parameters, "host")
+			delete(c.Proposal.Parameters, "zone")
+		}, true},
 		"group is well":     {"an objective that is met needs no aim", func(c *gate.Case) { c.Facts.Assessment.Objectives[0].State = compare.Met }, false},
 		"undo":              {"an undo restores what was there", asUndo, false},
 		"objective unknown": {"what the documents do not have cannot be aimed at", func(c *gate.Case) { c.Service.Objectives = nil }, true},
