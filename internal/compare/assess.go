@@ -139,18 +139,6 @@ type assessor struct {
 	now     time.Time
 }
 
-func (x assessor) assess() Objective {
-	if len(x.o.Others) == 0 {
-		return x.view()
-	}
-	var views []Objective
-	for i := range x.o.Vantages() {
-		x.vantage = i
-		views = append(views, x.view())
-	}
-	return agree(views)
-}
-
 func (x assessor) one() Objective {
 	out := Objective{
 		ID: x.o.ID, Target: x.o.Target, Group: x.group,

@@ -168,6 +168,8 @@ func TestGroupsFromTwoVantagePoints(t *testing.T) {
 	}{
 		"both met":    {"they agree", map[string][]edit{"x": nil}, map[string][]edit{"y": {on("a", judgeWindow, ratio(0.01))}}, compare.Met, "", "y", 1, 0},
 		"both burn":   {"they agree that something burns", map[string][]edit{"x": {burning("a")}, "z": nil}, map[string][]edit{"x": {burning("a"), on("a", judgeWindow, ratio(0.9))}}, compare.Breached, compare.Burning, "x", 1, 1},
+		"not alike":   {"they do not agree which burns", map[string][]edit{"x": {burning("a")}, "z": nil}, map[string][]edit{"x": nil, "z": {burning("a")}}, compare.Unknown, compare.Conflicting, "x", 2, 1},
+		"one alike":   {"what only one sees burn is not the worst", map[string][]edit{"x": {burning("a"), on("a", judgeWindow, ratio(0.9))}, "z": {burning("a")}}, map[string][]edit{"x": nil, "z": {burning("a")}}, compare.Breached, compare.Burning, "z", 2, 1},
 		"one burns":   {"they do not agree", map[string][]edit{"x": {burning("a")}}, map[string][]edit{"x": nil}, compare.Unknown, compare.Conflicting, "x", 1, 1},
 		"one is lost": {"it cannot be seen", map[string][]edit{"x": {burning("a")}}, map[string][]edit{"x": nil, "y": {on("a", judgeWindow, isGone)}}, compare.Unknown, compare.TrafficLost, "y", 2, 0},
 	}

@@ -9,6 +9,22 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/measure"
 )
 
+func (x assessor) assess() Objective {
+	if len(x.o.Others) == 0 {
+		return x.view()
+	}
+	var views []Objective
+	for i := range x.o.Vantages() {
+		x.vantage = i
+		views = append(views, x.view())
+	}
+	out := agree(views)
+	if out.State == Breached && len(x.o.GroupBy) > 0 {
+		return x.agreeOnGroup(out)
+	}
+	return out
+}
+
 // agree joins what the vantage points of one objective see. They must say the
 // same: their ratios are never averaged, because an average of a server that
 // sees no errors and a client that sees nothing else is nobody's experience.
@@ -36,6 +52,33 @@ func agree(views []Objective) Objective {
 		}
 	}
 	return out
+}
+
+// agreeOnGroup gives a breached objective the worst of the groups that are
+// breached from each vantage point: what one sees of a host and another of the
+// next is no reason to do anything to either.
+func (x assessor) agreeOnGroup(out Objective) Objective {
+	var shared []Objective
+	x.vantage = 0
+	for _, name := range x.groups() {
+		x.group = name
+		var views []Objective
+		for i := range x.o.Vantages() {
+			x.vantage = i
+			views = append(views, x.one())
+		}
+		if g := agree(views); g.State == Breached {
+			shared = append(shared, g)
+		}
+	}
+	if len(shared) == 0 {
+		out.State, out.Reason = Unknown, Conflicting
+		out.Detail = "the vantage points disagree: no group misses the target from each of them"
+		return out
+	}
+	worst := slices.MinFunc(shared, worseGroup)
+	worst.Groups, worst.GroupsBreached = out.Groups, len(shared)
+	return worst
 }
 
 // onlyQuiet: one vantage point is breached, and what the others do not know is
