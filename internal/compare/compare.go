@@ -136,6 +136,17 @@ func (a Assessment) Actionable() bool {
 	return a.State == Breached && a.Reason == Burning
 }
 
+// Why is what the objective says that gave the state its reason, with its name;
+// "" where it says nothing, as where all is well.
+func (a Assessment) Why() string {
+	for _, o := range a.Objectives {
+		if o.State != Met && o.Detail != "" && (o.State != a.State || o.Reason == a.Reason) {
+			return o.ID + ": " + o.Detail
+		}
+	}
+	return ""
+}
+
 // Worst returns the breached objective with the highest judge burn rate.
 func (a Assessment) Worst() (Objective, bool) {
 	var worst Objective

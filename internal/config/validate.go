@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/spec"
@@ -16,9 +17,9 @@ func (c Config) Validate(set spec.Set) error {
 	v := validator{config: c}
 	for _, svc := range set.Services {
 		for _, o := range svc.Objectives {
-			for _, in := range o.Vantages() {
+			for i, in := range o.Vantages() {
 				for _, q := range in.Queries() {
-					v.source(o.ID, q)
+					v.source(svc.Remediation, o, i, q)
 				}
 			}
 		}
@@ -40,12 +41,24 @@ func (v *validator) fault(r spec.Remediation, path, format string, args ...any) 
 	v.faults = append(v.faults, f)
 }
 
-// source checks the name once for each query, at the query's own line.
-func (v *validator) source(objective string, q spec.Query) {
-	if _, ok := v.config.Source(q.Source); !ok {
-		v.faults = append(v.faults, spec.Fault{Pos: q.Pos, Text: fmt.Sprintf(
-			"objective %q is measured at %q, which is no source in setpoint.yaml, %s",
-			objective, q.Source, hint(q.Source, v.config.Sources, func(s Source) string { return s.Name }))})
+// source checks the name, where the Remediation gives it, otherwise once for
+// each query at the query's own line.
+func (v *validator) source(r spec.Remediation, o spec.Objective, vantage int, q spec.Query) {
+	if _, ok := v.config.Source(q.Source); ok {
+		return
+	}
+	f := spec.Fault{Pos: q.Pos, Text: fmt.Sprintf(
+		"objective %q is measured at %q, which is no source in setpoint.yaml, %s",
+		o.ID, q.Source, hint(q.Source, v.config.Sources, func(s Source) string { return s.Name }))}
+	for _, name := range []string{o.ID, o.SLO} {
+		path := spec.IndexPath(spec.KeyPath("spec.objectives", name)+".sources", vantage)
+		if r.Where.Has(path) {
+			f.Pos, f.Path = r.Where.At(path), path
+			break
+		}
+	}
+	if !slices.Contains(v.faults, f) {
+		v.faults = append(v.faults, f)
 	}
 }
 

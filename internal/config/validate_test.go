@@ -56,6 +56,7 @@ spec:
   escalation:
     receivers: [<RECEIVER>]
     ownerReceivers: [<OWNER>]
+  objectives: {shop: {sources: [<FIRST>, <SECOND>]}}
 `
 
 func TestValidate(t *testing.T) {
@@ -66,7 +67,8 @@ func TestValidate(t *testing.T) {
 		want   string
 	}{
 		"Valid":    {reason: "Every name resolves."},
-		"Source":   {"A metricSourceRef names no source.", map[string]string{"SOURCE": "prob"}, "slo.yaml:11: objective \"shop\" is measured at \"prob\", which is no source in setpoint.yaml, did you mean \"probe\"?\nslo.yaml:12: objective \"shop\" is measured at \"prob\", which is no source in setpoint.yaml, did you mean \"probe\"?"},
+		"Source":   {"The first vantage point is no source.", map[string]string{"FIRST": "man"}, `slo.yaml:36: spec.objectives.shop.sources[0]: objective "shop" is measured at "man", which is no source in setpoint.yaml, did you mean "main"?`},
+		"Vantage":  {"A vantage point is named by the Remediation, and so is its fault.", map[string]string{"SECOND": "prob"}, `slo.yaml:36: spec.objectives.shop.sources[1]: objective "shop" is measured at "prob", which is no source in setpoint.yaml, did you mean "probe"?`},
 		"Approver": {"An approver is no group.", map[string]string{"APPROVER": `"@onkall"`}, `slo.yaml:23: spec.approvers[0]: there is no group "@onkall" in setpoint.yaml under approvers, did you mean "@oncall"?`},
 		"Person":   {"A principal needs no group.", map[string]string{"APPROVER": `"os:bob"`}, ""},
 		"Secret":   {"A secret is not named there.", map[string]string{"SECRET": "scalar"}, `slo.yaml:30: spec.actions[0].target.secret: there is no secret "scalar" in setpoint.yaml: add it under secrets, with its file`},
@@ -79,7 +81,7 @@ func TestValidate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			words := map[string]string{
 				"SOURCE": "main", "APPROVER": `"@oncall"`, "SECRET": "scaler", "RECEIVER": "oncall", "OWNER": "oncall",
-				"URL": allowed, "STATUS": allowed,
+				"URL": allowed, "STATUS": allowed, "FIRST": "main", "SECOND": "probe",
 			}
 			for k, v := range tc.words {
 				words[k] = v

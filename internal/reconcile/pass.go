@@ -181,7 +181,8 @@ func (p *pass) changed(entries []ledger.Entry) {
 		}
 		switch e.Kind {
 		case ledger.KindState:
-			p.r.log.Info("state changed", "service", p.svc.Name, "state", p.assessment.State, "reason", p.assessment.Reason)
+			p.r.log.Info("state changed", "service", p.svc.Name, "state", p.assessment.State, "reason", p.assessment.Reason,
+				"why", p.assessment.Why())
 		case ledger.KindRecovered:
 			p.r.log.Info("episode over", "service", p.svc.Name, "took", p.now.Sub(p.began))
 			p.r.tel.recovered(p.now.Sub(p.began))

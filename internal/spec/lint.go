@@ -32,6 +32,14 @@ const (
 	LintGoodIncludesMore = "good-includes-more"
 	// LintBadIncludesMore is a bad that does.
 	LintBadIncludesMore = "bad-includes-more"
+	// LintOutsideTotal is a part that is no part of its total.
+	LintOutsideTotal = "outside-total"
+	// LintAllBuckets are all buckets of a histogram counted together.
+	LintAllBuckets = "all-buckets"
+	// LintInstantRate is irate over the window.
+	LintInstantRate = "instant-rate"
+	// LintNoRatio is a raw query that is no ratio.
+	LintNoRatio = "no-ratio"
 )
 
 // lint looks at every query of the set that is not recorded.
@@ -115,6 +123,9 @@ func (k look) alone() {
 			k.otherService(n)
 			k.bound(n)
 			k.counter(n, path)
+			k.buckets(n, path)
+		case *parser.Call:
+			k.instantRate(n)
 		case *parser.MatrixSelector:
 			k.fixed(n, path)
 		case *parser.SubqueryExpr:
@@ -122,8 +133,11 @@ func (k look) alone() {
 		}
 		return nil
 	})
-	if k.name == "total" {
+	switch k.name {
+	case "total":
 		k.constant()
+	case "raw":
+		k.noRatio()
 	}
 }
 

@@ -105,6 +105,7 @@ func (k look) beside(total look) {
 		k.found(LintBadEqualsTotal, "asks the same as total, so every event is a bad one: select only the bad events")
 	default:
 		k.includes(total)
+		k.outside(total)
 	}
 }
 

@@ -20,7 +20,7 @@ var remedies = map[string]string{
 	gate.ReasonCapGlobal:          "an hour with fewer effects (limits.effectsPerHour)",
 	gate.ReasonCooldown:           "the action's cooldown to pass",
 	gate.ReasonStorm:              "fewer services breached at once, for limits.stormCooldown",
-	gate.ReasonUnknown:            "a measurement: see the objectives that are unknown",
+	gate.ReasonUnknown:            "a measurement: `setpoint validate --live` says why there is none",
 	gate.ReasonNotBreached:        "nothing: the objectives are met",
 	gate.ReasonRecovering:         "nothing: it is recovering already",
 	gate.ReasonBreachFor:          "the breach to last for breachFor",

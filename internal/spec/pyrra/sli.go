@@ -60,6 +60,9 @@ func (p place) latency(at string, m latency) (spec.Indicator, []string) {
 	if good.vs != nil && !oneBucket(good.vs) {
 		p.fault(good.path, `needs the one bucket that is fast enough, as le="<seconds>": without it every bucket would be counted`)
 	}
+	if total.vs != nil && strings.HasSuffix(total.vs.Name, "_bucket") && !oneBucket(total.vs) {
+		p.fault(total.path, `counts every bucket together: give the metric's _count, or the bucket le="+Inf"`)
+	}
 	if good.same(total) {
 		p.fault(at+".success.metric", "is the same metric as total, so every event would be good")
 	}
