@@ -56,8 +56,11 @@ spec:
   escalation:
     receivers: [<RECEIVER>]
     ownerReceivers: [<OWNER>]
-  objectives: {shop: {sources: [<FIRST>, <SECOND>]}}
 `
+
+// vantages is a line for the end of document.
+const vantages = "  objectives: {shop: {sources: [<FIRST>, <SECOND>]}}\n"
+
 
 func TestValidate(t *testing.T) {
 	const allowed = "http://scaler.internal/shop/scale"
@@ -86,7 +89,7 @@ func TestValidate(t *testing.T) {
 			for k, v := range tc.words {
 				words[k] = v
 			}
-			set, err := spec.Load([]spec.File{{Name: "slo.yaml", Data: []byte(replace(document, words))}}, []spec.Reader{openslo.Reader{}})
+			set, err := spec.Load([]spec.File{{Name: "slo.yaml", Data: []byte(replace(document+vantages, words))}}, []spec.Reader{openslo.Reader{}})
 			if err != nil {
 				t.Fatal(err)
 			}
