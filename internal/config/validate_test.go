@@ -61,7 +61,6 @@ spec:
 // vantages is a line for the end of document.
 const vantages = "  objectives: {shop: {sources: [<FIRST>, <SECOND>]}}\n"
 
-
 func TestValidate(t *testing.T) {
 	const allowed = "http://scaler.internal/shop/scale"
 	cases := map[string]struct {
