@@ -65,7 +65,7 @@ func (p *pass) execute(ctx context.Context) error {
 	}
 	// A model may have answered long after the process was told to stop, or the
 	// documents were edited.
-	if p.r.stopping.Load() {
+	if p.r.stopping() {
 		p.hold(stopping, stoppingText)
 		return nil
 	}

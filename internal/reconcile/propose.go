@@ -44,7 +44,7 @@ func (p *pass) propose(ctx context.Context) error {
 	var got Proposed
 	request, began := p.request(), p.r.o.Now()
 	p.r.unslotted(func() { got = untilQuit(callCtx, p.r.quit, proposer, request) })
-	if p.r.stopping.Load() {
+	if p.r.stopping() {
 		// Whatever it said, the next process judges; unanswered it counts as
 		// malformed after the deadline of the ask.
 		p.hold(stopping, stoppingText)

@@ -69,7 +69,7 @@ func (p *pass) compare(ctx context.Context) {
 // what belongs to a proposal.
 func (p *pass) next(ctx context.Context) {
 	p.step = step.Next(p.situation(ctx))
-	if moves := p.step.Kind == step.Propose || p.step.Kind == step.Execute; moves && p.r.stopping.Load() {
+	if moves := p.step.Kind == step.Propose || p.step.Kind == step.Execute; moves && p.r.stopping() {
 		p.hold(stopping, stoppingText)
 	}
 	if p.disputed != "" {

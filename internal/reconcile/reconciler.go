@@ -64,8 +64,8 @@ type Reconciler struct {
 	slots chan struct{}
 
 	wake chan string
-	// stopping: no new work is taken, nothing is asked and nothing claimed.
-	stopping atomic.Bool
+	// running is the context of Run; nil without it.
+	running atomic.Pointer[context.Context]
 	// quit is closed then: a model that is still thinking is not waited for.
 	quit chan struct{}
 	// deliveries are pages on their way.

@@ -24,10 +24,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	if err := r.Start(ctx); err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() {
-		r.stopping.Store(true)
-		close(r.quit)
-	})
+	r.running.Store(&ctx)
+	stop := context.AfterFunc(ctx, func() { close(r.quit) })
 	defer stop()
 	// What is under way is finished although ctx ended: a measurement that was
 	// cut short would read as unknown, and a send as in doubt.
@@ -178,10 +176,17 @@ func (l *loop) pass(svc spec.Service, f *fleet, now time.Time) {
 	})
 }
 
+// stopping reports whether Run is to end: no new work is taken, nothing is asked
+// and nothing claimed. It holds from the very moment at which it was said.
+func (r *Reconciler) stopping() bool {
+	ctx := r.running.Load()
+	return ctx != nil && (*ctx).Err() != nil
+}
+
 // early makes a pass of one service between sweeps, measured afresh.
 func (l *loop) early(service string) {
 	svc, ok := l.r.Set().Service(service)
-	if !ok || l.r.stopping.Load() {
+	if !ok || l.r.stopping() {
 		return
 	}
 	l.mu.Lock()

@@ -153,7 +153,7 @@ func (r *Reconciler) watchForGap(ctx context.Context, services []spec.Service, n
 // one makes one pass, isolated: a panic or an error of one service is its own
 // result, and it is tried again later and later.
 func (r *Reconciler) one(ctx context.Context, f *fleet, svc spec.Service, now time.Time) (res Result) {
-	if r.stopping.Load() || r.backingOff(svc.Name, now) {
+	if r.stopping() || r.backingOff(svc.Name, now) {
 		return r.Last()[svc.Name]
 	}
 	began := r.o.Now()
