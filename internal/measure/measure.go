@@ -1,14 +1,3 @@
-// Package measure is the observed state: it turns objectives into queries at
-// explicit instants, and gives Measurements: good and total counts with the
-// time of the sample they rest on, or the reason why nothing is known.
-//
-// A service's queries are compiled once (Compile). A pass asks for those that
-// are due (Held): the judge window each time, longer windows at a cadence in
-// proportion to their length. A Batch turns queries into Requests, one for many
-// services whose PromQL differs only in the values of equality matchers, and
-// the answers back into Measurements.
-//
-// The package is pure; the Prometheus HTTP API is in measure/prom.
 package measure
 
 import (
