@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -44,5 +45,17 @@ func TestReplicasDoNotTakeTurns(t *testing.T) {
 	}
 	if changes != 1 || w.recorded() != compare.Breached {
 		t.Errorf("the state was recorded %d times, the last is %s: want %s, once", changes, w.recorded(), compare.Breached)
+	}
+}
+
+// TestStopWhileStarting: a stop that comes before the start is recorded is no
+// fault.
+func TestStopWhileStarting(t *testing.T) {
+	w := prepare(t)
+	w.start()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.made(nil).Run(ctx); err != nil {
+		t.Errorf("Run: %v", err)
 	}
 }

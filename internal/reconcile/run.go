@@ -22,6 +22,9 @@ import (
 // depends on it, and no page of another service.
 func (r *Reconciler) Run(ctx context.Context) error {
 	if err := r.Start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // stopped while it started, which is no fault
+		}
 		return err
 	}
 	r.running.Store(&ctx)
