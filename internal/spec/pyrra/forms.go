@@ -4,31 +4,11 @@ import "github.com/setpoint-dev/setpoint/internal/spec"
 
 // document is Pyrra's Kubernetes resource.
 type document struct {
-	APIVersion string     `yaml:"apiVersion"`
-	Kind       string     `yaml:"kind"`
-	Metadata   metadata   `yaml:"metadata,required"`
-	Spec       objective  `yaml:"spec,required"`
-	Status     spec.Value `yaml:"status"`
-}
-
-// metadata is that of every Kubernetes object. What the server adds to it is
-// read and says nothing here.
-type metadata struct {
-	Name                       string            `yaml:"name,required"`
-	GenerateName               spec.Value        `yaml:"generateName"`
-	Namespace                  string            `yaml:"namespace"`
-	Labels                     map[string]string `yaml:"labels"`
-	Annotations                map[string]string `yaml:"annotations"`
-	CreationTimestamp          spec.Value        `yaml:"creationTimestamp"`
-	DeletionTimestamp          spec.Value        `yaml:"deletionTimestamp"`
-	DeletionGracePeriodSeconds spec.Value        `yaml:"deletionGracePeriodSeconds"`
-	Finalizers                 spec.Value        `yaml:"finalizers"`
-	Generation                 spec.Value        `yaml:"generation"`
-	ManagedFields              spec.Value        `yaml:"managedFields"`
-	OwnerReferences            spec.Value        `yaml:"ownerReferences"`
-	ResourceVersion            spec.Value        `yaml:"resourceVersion"`
-	SelfLink                   spec.Value        `yaml:"selfLink"`
-	UID                        spec.Value        `yaml:"uid"`
+	APIVersion string          `yaml:"apiVersion"`
+	Kind       string          `yaml:"kind"`
+	Metadata   spec.ObjectMeta `yaml:"metadata,required"`
+	Spec       objective       `yaml:"spec,required"`
+	Status     spec.Value      `yaml:"status"`
 }
 
 type objective struct {

@@ -120,7 +120,7 @@ func (p place) once(key, name string) (first spec.Position, dup bool) {
 const nameText = "%q is no name: use at most 63 letters, digits, '.', '_' and '-', with a letter or digit at both ends"
 
 // service is the label's, or the objective's own name, with the place of it.
-func (p place) service(m metadata) (name, path string) {
+func (p place) service(m spec.ObjectMeta) (name, path string) {
 	label := spec.KeyPath("metadata.labels", serviceLabel)
 	name, ok := m.Labels[serviceLabel]
 	if !ok {
