@@ -249,7 +249,8 @@ func TestAssessProperties(t *testing.T) {
 			allUsable := judgeUsable
 			pairs := 0
 			for _, b := range o.BurnRates {
-				ok := usable(get(o.ID, b.Short), 150*time.Second) && usable(get(o.ID, b.Long), 150*time.Second)
+				limit := func(w time.Duration) time.Duration { return 90*time.Second + 2*measure.Cadence(w, limits.Sweep) }
+				ok := usable(get(o.ID, b.Short), limit(b.Short)) && usable(get(o.ID, b.Long), limit(b.Long))
 				allUsable = allUsable && ok
 				if ok && get(o.ID, b.Short).ErrorRatio > b.Factor*0.0999 && get(o.ID, b.Long).ErrorRatio > b.Factor*0.0999 {
 					pairs++
