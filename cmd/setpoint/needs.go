@@ -12,6 +12,7 @@ import (
 
 	execcommand "github.com/setpoint-dev/setpoint/internal/execute/command"
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
+	"github.com/setpoint-dev/setpoint/internal/gate/rego/regotest"
 	"github.com/setpoint-dev/setpoint/internal/measure/prom"
 	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/spec"
@@ -169,7 +170,11 @@ func (s site) policyFaults(ctx context.Context) spec.Faults {
 	if len(faults) > 0 {
 		return faults
 	}
-	report, err := rego.RunTests(ctx, fsys)
+	bundle, err := rego.Read(fsys)
+	if err != nil {
+		return s.fault(key, err)
+	}
+	report, err := regotest.Run(ctx, bundle, regotest.Options{})
 	if err != nil {
 		return s.fault(key, err)
 	}

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
-	"github.com/setpoint-dev/setpoint/internal/spec"
-	"github.com/setpoint-dev/setpoint/internal/web"
+	"github.com/setpoint-dev/setpoint/internal/gate/rego/regotest"
 	"github.com/setpoint-dev/setpoint/policies"
 )
 
@@ -40,7 +38,7 @@ func (s site) policy(ctx context.Context) (*rego.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	report, err := p.RunTests(ctx)
+	report, err := regotest.Run(ctx, p.Bundle(), regotest.Options{})
 	switch {
 	case err != nil:
 		return nil, err
@@ -62,7 +60,10 @@ func (s site) compiled(context.Context) (*rego.Policy, error) {
 }
 
 func (a *app) policyCommand() *cobra.Command {
-	return group("policy", "The Rego that grants and refuses", a.policyTestCommand(), a.policyCheckCommand())
+	return group("policy", "The Rego that grants and refuses",
+		a.policyCheckCommand(),
+		a.policyTestCommand(),
+	)
 }
 
 // bundleOf is the folder of the argument, else the configured bundle, else the
@@ -103,147 +104,4 @@ func optionalFolder(cmd *cobra.Command, args []string) error {
 		return usageError(cmd, "want one bundle folder at most, got %s", count(len(args), "argument"))
 	}
 	return nil
-}
-
-// policyTests is the answer of `policy test -o json`.
-type policyTests struct {
-	web.Meta
-	// Bundle is what was tested: the folder, or "built-in policy".
-	Bundle string `json:"bundle"`
-	rego.Report
-}
-
-func (a *app) policyTestCommand() *cobra.Command {
-	var output string
-	var coverage bool
-	cmd := &cobra.Command{
-		Use:   "test [folder]",
-		Short: "Run a policy's own tests with the engine that decides; exit 2 when one fails",
-		Example: `  setpoint policy test
-  setpoint policy test policies/ --coverage
-  setpoint policy test -o json`,
-		Args: optionalFolder,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			fsys, name, err := a.bundleOf(args)
-			if err != nil {
-				return err
-			}
-			report, err := rego.RunTests(cmd.Context(), fsys)
-			if err != nil {
-				return err
-			}
-			if output == formatTable {
-				err = a.showTests(report, name, coverage)
-			} else {
-				err = emit(a.out, output, policyTests{web.Meta{APIVersion: spec.Group, Kind: "PolicyTests"}, bundleName(name), report})
-			}
-			switch {
-			case err != nil:
-				return err
-			case report.Failed > 0:
-				return exitCode(exitFound)
-			case report.Passed == 0:
-				return errors.New("the bundle has no test: put rules named test_… into a file named …_test.rego")
-			}
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&coverage, "coverage", false, "also show the lines that no test reaches")
-	outputFlag(cmd, &output, formatTable, formatJSON, formatYAML)
-	return cmd
-}
-
-func (a *app) showTests(r rego.Report, name string, coverage bool) error {
-	if err := a.print("testing %s\n", bundleName(name)); err != nil {
-		return err
-	}
-	for _, f := range r.Failures {
-		if err := a.print("%s:%d: FAIL %s %s\n", path.Join(name, f.File), f.Line, f.Name, f.Text); err != nil {
-			return err
-		}
-	}
-	if coverage {
-		for _, l := range r.Uncovered {
-			if err := a.print("%s:%d-%d: not reached by a test\n", path.Join(name, l.File), l.First, l.Last); err != nil {
-				return err
-			}
-		}
-	}
-	return a.print("%d passed, %d failed, %d skipped, %.1f%% of rule lines reached, revision %s\n",
-		r.Passed, r.Failed, r.Skipped, r.Coverage, short(r.Revision))
-}
-
-// policyCheck is the answer of `policy check -o json`.
-type policyCheck struct {
-	web.Meta
-	// Bundle is what was checked: the folder, or "built-in policy".
-	Bundle   string         `json:"bundle"`
-	Valid    bool           `json:"valid"`
-	Findings []rego.Finding `json:"findings"`
-}
-
-func (a *app) policyCheckCommand() *cobra.Command {
-	var output string
-	cmd := &cobra.Command{
-		Use:   "check [folder]",
-		Short: "Compile a policy strictly against the gate's input, one line a finding",
-		Example: `  setpoint policy check
-  setpoint policy check policies/ -o json`,
-		Args: optionalFolder,
-		RunE: func(_ *cobra.Command, args []string) error {
-			fsys, name, err := a.bundleOf(args)
-			if err != nil {
-				return err
-			}
-			return a.policyCheck(rego.Check(fsys), name, output)
-		},
-	}
-	outputFlag(cmd, &output, formatTable, formatJSON, formatYAML)
-	return cmd
-}
-
-func (a *app) policyCheck(findings []rego.Finding, name, output string) error {
-	c := policyCheck{
-		Meta: web.Meta{APIVersion: spec.Group, Kind: "PolicyCheck"}, Bundle: bundleName(name),
-		Valid: true, Findings: []rego.Finding{},
-	}
-	for _, f := range findings {
-		if f.File != "" {
-			f.File = path.Join(name, f.File)
-		}
-		c.Valid = c.Valid && f.Warning
-		c.Findings = append(c.Findings, f)
-	}
-	if output != formatTable {
-		if err := emit(a.out, output, c); err != nil {
-			return err
-		}
-	} else if err := a.showFindings(c); err != nil {
-		return err
-	}
-	if !c.Valid {
-		return exitCode(exitError)
-	}
-	return nil
-}
-
-// showFindings writes faults to standard error, as every fault.
-func (a *app) showFindings(c policyCheck) error {
-	if err := a.print("checking %s\n", c.Bundle); err != nil {
-		return err
-	}
-	faults := 0
-	for _, f := range c.Findings {
-		if f.Warning {
-			a.say("warning: %s", f)
-			continue
-		}
-		faults++
-		a.say("%s", f)
-	}
-	if faults > 0 {
-		a.say("setpoint: %s; the policy does not load", count(faults, "fault"))
-		return nil
-	}
-	return a.print("the policy loads\n")
 }

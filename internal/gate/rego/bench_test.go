@@ -18,7 +18,7 @@ func bare(b *testing.B, in []byte) func() {
 	b.Helper()
 	opts := []func(*oparego.Rego){oparego.Query("data.setpoint.gate"), oparego.StrictBuiltinErrors(true)}
 	p := load(b, policies.FS)
-	for _, f := range p.Files() {
+	for _, f := range p.Bundle().Files() {
 		if f.Path != "data.yaml" {
 			opts = append(opts, oparego.Module(f.Path, string(f.Data)))
 		}

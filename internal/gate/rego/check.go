@@ -6,11 +6,10 @@ import "io/fs"
 // strictly, misspelt input and data paths, reasons that are not literal and
 // unique, grants outside setpoint.gate, and, as warnings, rules without a title.
 func Check(fsys fs.FS) []Finding {
-	snap, err := readSnapshot(fsys)
+	b, err := Read(fsys)
 	if err != nil {
 		return []Finding{{Code: CodeRead, Text: err.Error()}}
 	}
-	_, findings := build(snap)
-	findings = append(findings, compileTests(snap, findings)...)
-	return findings.sorted()
+	_, findings := b.Build()
+	return findings
 }

@@ -54,8 +54,8 @@ func (fs Findings) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// errors are the findings that keep a bundle from loading.
-func (fs Findings) errors() Findings {
+// Errors are the findings that keep a bundle from loading.
+func (fs Findings) Errors() Findings {
 	return slices.DeleteFunc(slices.Clone(fs), func(f Finding) bool { return f.Warning })
 }
 

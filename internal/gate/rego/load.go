@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	oparego "github.com/open-policy-agent/opa/v1/rego"
+	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 
 	"github.com/setpoint-dev/setpoint/internal/gate"
@@ -28,7 +30,8 @@ type Options struct {
 
 // Policy is one loaded bundle. It never changes and is safe for concurrent use.
 type Policy struct {
-	snap     snapshot
+	bundle   Bundle
+	built    Built
 	deadline time.Duration
 	query    oparego.PreparedEvalQuery
 	// sets are the rule sets that the query asks for, in its order.
@@ -36,27 +39,30 @@ type Policy struct {
 	rules map[string]gate.Rule
 }
 
-// Load reads a bundle root whole, checks and compiles it strictly, and prepares
-// its query. It gives a Policy or an error with everything that is wrong, and
-// never half a policy. The bundle's own tests are compiled with it and are run
-// by RunTests.
+// Load reads a bundle root whole and loads it; see Bundle.Load.
 func Load(fsys fs.FS, o Options) (*Policy, error) {
-	snap, err := readSnapshot(fsys)
+	b, err := Read(fsys)
 	if err != nil {
 		return nil, err
 	}
-	b, findings := build(snap)
-	findings = append(findings, compileTests(snap, findings)...)
-	if bad := findings.errors(); len(bad) > 0 {
-		return nil, fmt.Errorf("policy is not loaded: %w", bad.sorted())
+	return b.Load(o)
+}
+
+// Load checks and compiles the bundle strictly and prepares its query. It gives
+// a Policy or an error with everything that is wrong, and never half a policy.
+// The bundle's own tests are compiled with it; package regotest runs them.
+func (b Bundle) Load(o Options) (*Policy, error) {
+	built, findings := b.Build()
+	if bad := findings.Errors(); len(bad) > 0 {
+		return nil, fmt.Errorf("policy is not loaded: %w", bad)
 	}
-	p := &Policy{snap: snap, deadline: o.Deadline, sets: b.sets, rules: b.rules}
+	p := &Policy{bundle: b, built: built, deadline: o.Deadline, sets: built.sets, rules: built.rules}
 	if p.deadline <= 0 {
 		p.deadline = DefaultDeadline
 	}
-	store := inmem.NewFromObjectWithOpts(b.data, inmem.OptRoundTripOnWrite(false), inmem.OptReturnASTValuesOnRead(true))
+	var err error
 	p.query, err = oparego.New(
-		oparego.Query(queryOf(b.sets)), oparego.Compiler(b.compiler), oparego.Store(store),
+		oparego.Query(queryOf(p.sets)), oparego.Compiler(built.Compiler), oparego.Store(built.Store()),
 		oparego.StrictBuiltinErrors(true), oparego.Strict(true), oparego.Capabilities(Capabilities()),
 	).PrepareForEval(context.Background())
 	if err != nil {
@@ -65,18 +71,20 @@ func Load(fsys fs.FS, o Options) (*Policy, error) {
 	return p, nil
 }
 
-// Revision is the SHA-256 (hex) over path and content of the bundle's Rego and
-// data files.
-func (p *Policy) Revision() string { return p.snap.revision }
+// Bundle is what was loaded.
+func (p *Policy) Bundle() Bundle { return p.bundle }
 
-// Files are the bundle as it was read, by path, for the ledger.
-func (p *Policy) Files() []File {
-	out := make([]File, len(p.snap.files))
-	for i, f := range p.snap.files {
-		out[i] = File{f.Path, slices.Clone(f.Data)}
-	}
-	return out
-}
+// Built is what it was compiled to.
+func (p *Policy) Built() Built { return p.built }
+
+// Revision is the bundle's.
+func (p *Policy) Revision() string { return p.bundle.revision }
+
+// DataDigest is the bundle's.
+func (p *Policy) DataDigest() string { return p.bundle.data }
+
+// Pack is the bundle's.
+func (p *Policy) Pack() []byte { return p.bundle.Pack() }
 
 // Rules are all rules of the bundle, by reason.
 func (p *Policy) Rules() []gate.Rule {
@@ -88,45 +96,74 @@ func (p *Policy) Rules() []gate.Rule {
 	return out
 }
 
-// built is a bundle that was parsed and compiled.
-type built struct {
-	compiler *ast.Compiler
-	data     map[string]any
-	sets     []ruleSet
-	rules    map[string]gate.Rule
+// Built is a bundle that was parsed and compiled. What it holds is not to be
+// changed.
+type Built struct {
+	// Rules and Tests are the parsed modules by path; tests are never evaluated
+	// in a decision.
+	Rules, Tests map[string]*ast.Module
+	// Compiler holds the compiled rules without the tests.
+	Compiler *ast.Compiler
+	// Data is the merged data document.
+	Data map[string]any
+
+	sets  []ruleSet
+	rules map[string]gate.Rule
 }
 
-// build parses, checks and compiles what a decision needs, without the tests,
-// so that nothing in them can be evaluated.
-func build(snap snapshot) (built, Findings) {
-	modules, findings := parse(snap.pick(isRule))
-	data, bad := readData(snap.pick(isData))
+// Store is a store of the data, in OPA's own values: the fastest to read.
+func (b Built) Store() storage.Store {
+	return inmem.NewFromObjectWithOpts(b.Data, inmem.OptRoundTripOnWrite(false), inmem.OptReturnASTValuesOnRead(true))
+}
+
+// Reasons are the rules of the four sets, by reason.
+func (b Built) Reasons() map[string]gate.Rule { return maps.Clone(b.rules) }
+
+// Union is rules and tests together, copied: a compiler changes its modules.
+func (b Built) Union() map[string]*ast.Module { return union(b.Rules, b.Tests) }
+
+// Build parses, checks and compiles a bundle. Findings hold everything that is
+// wrong; with one that is an error the rest is not to be used.
+func (b Bundle) Build() (Built, Findings) {
+	out, findings := b.build()
+	if len(findings.Errors()) > 0 {
+		_, bad := parse(b.pick(isTest))
+		return out, append(findings, bad...).sorted()
+	}
+	return out, append(findings, out.compileTests(b)...).sorted()
+}
+
+// build does what a decision needs, without the tests, so that nothing in them
+// can be evaluated.
+func (b Bundle) build() (Built, Findings) {
+	modules, findings := parse(b.pick(isRule))
+	data, bad := readData(b.pick(isData))
 	findings = append(findings, bad...)
-	for _, p := range snap.ignored {
+	for _, p := range b.ignored {
 		findings = append(findings, Finding{File: p, Code: CodeIgnored, Text: "a bundle loads only data.json, data.yaml and data.yml", Warning: true})
 	}
-	if len(modules) == 0 && len(findings.errors()) == 0 {
+	if len(modules) == 0 && len(findings.Errors()) == 0 {
 		findings = append(findings, Finding{Code: CodeRead, Text: "no .rego file: without policy everything is denied"})
 	}
 	x := inspect(modules)
 	findings = append(findings, x.findings...)
+	copied := union(modules, nil)
 	compiler, bad := compile(modules)
 	findings = append(findings, bad...)
 	if len(bad) == 0 {
 		findings = append(findings, danglingData(compiler, data)...)
 	}
-	return built{compiler, data, x.sets, x.rules}, findings
+	return Built{Rules: copied, Compiler: compiler, Data: data, sets: x.sets, rules: x.rules}, findings
 }
 
 // compileTests compiles the bundle once more with its tests: one that was
 // written to half is half a bundle.
-func compileTests(snap snapshot, before Findings) Findings {
-	tests, bad := parse(snap.pick(isTest))
-	if len(bad) > 0 || len(before.errors()) > 0 || len(tests) == 0 {
+func (b *Built) compileTests(of Bundle) Findings {
+	var bad Findings
+	if b.Tests, bad = parse(of.pick(isTest)); len(bad) > 0 || len(b.Tests) == 0 {
 		return bad
 	}
-	rules, _ := parse(snap.pick(isRule))
-	_, bad = compile(union(rules, tests))
+	_, bad = compile(b.Union())
 	return bad
 }
 
@@ -149,7 +186,7 @@ func parse(files []File) (map[string]*ast.Module, Findings) {
 		})
 		switch {
 		case err != nil:
-			fs = append(fs, compileFindings(f.Path, err)...)
+			fs = append(fs, FindingsOf(f.Path, err)...)
 		case m != nil:
 			modules[f.Path] = m
 		}
@@ -157,9 +194,9 @@ func parse(files []File) (map[string]*ast.Module, Findings) {
 	return modules, fs
 }
 
-// newCompiler compiles strictly and against the schema of the input, so that a
+// NewCompiler compiles strictly and against the schema of the input, so that a
 // misspelt input path is an error and not undefined.
-func newCompiler() (*ast.Compiler, error) {
+func NewCompiler() (*ast.Compiler, error) {
 	raw, err := gate.SchemaJSON()
 	if err != nil {
 		return nil, fmt.Errorf("schema of the gate input: %w", err)
@@ -175,17 +212,19 @@ func newCompiler() (*ast.Compiler, error) {
 }
 
 func compile(modules map[string]*ast.Module) (*ast.Compiler, Findings) {
-	c, err := newCompiler()
+	c, err := NewCompiler()
 	if err != nil {
 		return nil, Findings{{Code: CodeCompile, Text: err.Error()}}
 	}
 	if c.Compile(modules); c.Failed() {
-		return nil, compileFindings("", c.Errors)
+		return nil, FindingsOf("", c.Errors)
 	}
 	return c, nil
 }
 
-func compileFindings(file string, err error) Findings {
+// FindingsOf are the findings in an error of OPA about a file ("" where the
+// error knows it), sorted.
+func FindingsOf(file string, err error) Findings {
 	var many ast.Errors
 	if !errors.As(err, &many) {
 		return Findings{{File: file, Code: CodeCompile, Text: err.Error()}}
@@ -206,7 +245,7 @@ func compileFindings(file string, err error) Findings {
 		}
 		fs = append(fs, f)
 	}
-	return fs
+	return fs.sorted()
 }
 
 // suggestion names the nearest field at the place that is wrong.

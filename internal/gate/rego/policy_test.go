@@ -288,8 +288,8 @@ func TestLoadFollowsLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := load(t, os.DirFS(dir)); got.Revision() != load(t, bundle("p.rego", four)).Revision() || len(got.Files()) != 1 {
-		t.Errorf("files %v", got.Files())
+	if got := load(t, os.DirFS(dir)); got.Revision() != load(t, bundle("p.rego", four)).Revision() || len(got.Bundle().Files()) != 1 {
+		t.Errorf("files %v", got.Bundle().Files())
 	}
 }
 
@@ -316,55 +316,6 @@ func TestCheckWarns(t *testing.T) {
 	slices.Sort(codes)
 	if diff := cmp.Diff([]string{rego.CodeIgnored, rego.CodeRule, rego.CodeTitle}, codes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestRunTests(t *testing.T) {
-	tests := `package setpoint.gate_test
-
-import data.setpoint.gate
-
-test_named if "named" in gate.escalate with input as {"service": {"name": "cart"}}
-
-test_wrong if "named" in gate.escalate with input as {"service": {"name": "shop"}}
-
-todo_test_later if false
-
-test_error if regex.match("(", "x")
-
-test_cases[name] if {
-	some name, n in {"two": 2, "three": 3}
-	n == 2
-}
-`
-	r, err := rego.RunTests(context.Background(), bundle("p.rego", four, "p_test.rego", tests))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Passed != 1 || r.Failed != 3 || r.Skipped != 1 || r.OK() {
-		t.Errorf("got %+v", r)
-	}
-	for i, want := range []struct {
-		line int
-		text string
-	}{{7, "failed"}, {11, "regex"}, {13, "three"}} {
-		if f := r.Failures[i]; f.File != "p_test.rego" || f.Line != want.line || !strings.Contains(f.Text, want.text) {
-			t.Errorf("failure %d: %+v, want line %d with %q", i, f, want.line, want.text)
-		}
-	}
-	if r.Coverage <= 0 || r.Coverage >= 100 || len(r.Uncovered) == 0 || r.Uncovered[0].File != "p.rego" {
-		t.Errorf("coverage %v of %+v", r.Coverage, r.Uncovered)
-	}
-	p := load(t, bundle("p.rego", four, "p_test.rego", tests))
-	again, err := p.RunTests(context.Background())
-	if diff := cmp.Diff(r, again); err != nil || diff != "" {
-		t.Errorf("the loaded policy's tests differ (%v):\n%s", err, diff)
-	}
-	if _, err := rego.RunTests(context.Background(), bundle("p.rego", "package")); err == nil {
-		t.Error("tests of a bundle that does not load were run")
-	}
-	if r, err := rego.RunTests(context.Background(), bundle("p.rego", four)); err != nil || r.OK() {
-		t.Errorf("no tests are no passed tests: %+v (%v)", r, err)
 	}
 }
 

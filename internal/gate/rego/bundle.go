@@ -1,9 +1,6 @@
 package rego
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,18 +21,35 @@ type File struct {
 	Data []byte
 }
 
-// snapshot is all of a bundle, read at once.
-type snapshot struct {
+// Bundle is a bundle root, read whole at one moment. It never changes.
+type Bundle struct {
 	// files are sorted by path.
-	files    []File
-	revision string
+	files []File
+	// revision is the digest of them all, data that of the data files alone.
+	revision, data string
 	// ignored are data-like files that a bundle does not load.
 	ignored []string
 }
 
-func (s snapshot) pick(keep func(string) bool) []File {
+// Revision is the SHA-256 (hex) over path and content of the bundle's Rego and
+// data files.
+func (b Bundle) Revision() string { return b.revision }
+
+// DataDigest is the SHA-256 (hex) over path and content of its data files alone.
+func (b Bundle) DataDigest() string { return b.data }
+
+// Files are the bundle as it was read, by path.
+func (b Bundle) Files() []File {
+	out := make([]File, len(b.files))
+	for i, f := range b.files {
+		out[i] = File{f.Path, slices.Clone(f.Data)}
+	}
+	return out
+}
+
+func (b Bundle) pick(keep func(string) bool) []File {
 	var out []File
-	for _, f := range s.files {
+	for _, f := range b.files {
 		if keep(f.Path) {
 			out = append(out, f)
 		}
@@ -51,36 +65,41 @@ func isData(p string) bool {
 	return b == "data.json" || b == "data.yaml" || b == "data.yml"
 }
 
-// readSnapshot reads the bundle twice and refuses one that changed in between:
-// a folder in the middle of being written is no snapshot of anything.
-func readSnapshot(fsys fs.FS) (snapshot, error) {
+// Read reads the bundle twice and refuses one that changed in between: a folder
+// in the middle of being written is no bundle.
+func Read(fsys fs.FS) (Bundle, error) {
 	one, err := readOnce(fsys)
 	if err != nil {
-		return snapshot{}, err
+		return Bundle{}, err
 	}
 	two, err := readOnce(fsys)
 	if err != nil {
-		return snapshot{}, err
+		return Bundle{}, err
 	}
 	if one.revision != two.revision {
-		return snapshot{}, errors.New("the policy folder changed while it was read; it is read again at the next reload")
+		return Bundle{}, errors.New("the policy folder changed while it was read; it is read again at the next reload")
 	}
 	return one, nil
 }
 
-func readOnce(fsys fs.FS) (snapshot, error) {
+func readOnce(fsys fs.FS) (Bundle, error) {
 	r := reader{fsys: fsys}
 	if err := fs.WalkDir(fsys, ".", r.visit); err != nil {
-		return snapshot{}, fmt.Errorf("read policy: %w", err)
+		return Bundle{}, fmt.Errorf("read policy: %w", err)
 	}
-	slices.SortFunc(r.files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-	r.revision = revision(r.files)
-	return r.snapshot, nil
+	return bundleOf(r.files, r.ignored), nil
 }
 
-// reader collects a snapshot within its limits.
+func bundleOf(files []File, ignored []string) Bundle {
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	b := Bundle{files: files, ignored: ignored, revision: digest(pack(files))}
+	b.data = digest(pack(b.pick(isData)))
+	return b
+}
+
+// reader collects a bundle within its limits.
 type reader struct {
-	snapshot
+	Bundle
 	fsys fs.FS
 	size int64
 }
@@ -115,21 +134,4 @@ func (r *reader) add(p string) error {
 	}
 	r.files = append(r.files, File{Path: p, Data: data})
 	return nil
-}
-
-// revision is the SHA-256 (hex) over path and content of every file, each with
-// its length before it, so that no two bundles have one text.
-func revision(files []File) string {
-	h := sha256.New()
-	write := func(b []byte) {
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(len(b)))
-		h.Write(n[:])
-		h.Write(b)
-	}
-	for _, f := range files {
-		write([]byte(f.Path))
-		write(f.Data)
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }

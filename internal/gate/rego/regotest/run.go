@@ -1,10 +1,12 @@
-package rego
+// Package regotest runs the tests that authors write for a policy: those in Rego
+// beside the rules. It takes a bundle and gives a report with what failed and
+// what no test reached.
+package regotest
 
 import (
 	"cmp"
 	"context"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -12,8 +14,9 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/cover"
 	"github.com/open-policy-agent/opa/v1/storage"
-	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/tester"
+
+	"github.com/setpoint-dev/setpoint/internal/gate/rego"
 )
 
 // testTimeout bounds one test of a policy.
@@ -51,43 +54,28 @@ type Lines struct {
 	Last  int    `json:"last"`
 }
 
-// RunTests runs the tests of a bundle with the functions and the strictness of
-// a decision, and measures what they reach. An error means that they could not
+// Options change what Run does.
+type Options struct{}
+
+// Run runs the tests of a bundle with the functions and the strictness of a
+// decision, and measures what they reach. An error means that they could not
 // be run; a failing test is in the Report.
-func RunTests(ctx context.Context, fsys fs.FS) (Report, error) {
-	snap, err := readSnapshot(fsys)
-	if err != nil {
-		return Report{}, err
-	}
-	return runTests(ctx, snap)
-}
-
-// RunTests runs the tests that were read with this policy, so that what is
-// tested is what would be swapped in.
-func (p *Policy) RunTests(ctx context.Context) (Report, error) { return runTests(ctx, p.snap) }
-
-func runTests(ctx context.Context, snap snapshot) (r Report, err error) {
+func Run(ctx context.Context, bundle rego.Bundle, _ Options) (r Report, err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
 			err = fmt.Errorf("policy tests: panic: %v", caught)
 		}
 	}()
-	b, findings := build(snap)
-	if bad := findings.errors(); len(bad) > 0 {
-		return Report{}, fmt.Errorf("policy tests are not run: %w", bad.sorted())
+	b, findings := bundle.Build()
+	if bad := findings.Errors(); len(bad) > 0 {
+		return Report{}, fmt.Errorf("policy tests are not run: %w", bad)
 	}
-	rules, _ := parse(snap.pick(isRule))
-	tests, findings := parse(snap.pick(isTest))
-	if len(findings) > 0 {
-		return Report{}, fmt.Errorf("policy tests are not run: %w", findings.sorted())
-	}
-	store := inmem.NewFromObjectWithOpts(b.data, inmem.OptRoundTripOnWrite(false))
 	coverage := cover.New()
-	results, err := collect(ctx, store, coverage, union(rules, tests))
+	results, err := collect(ctx, b.Store(), coverage, b.Union())
 	if err != nil {
 		return Report{}, fmt.Errorf("policy tests: %w", err)
 	}
-	r = Report{Revision: snap.revision, Failures: []TestFailure{}, Uncovered: []Lines{}}
+	r = Report{Revision: bundle.Revision(), Failures: []TestFailure{}, Uncovered: []Lines{}}
 	for _, t := range results {
 		switch {
 		case t.Skip:
@@ -102,12 +90,12 @@ func runTests(ctx context.Context, snap snapshot) (r Report, err error) {
 	slices.SortFunc(r.Failures, func(a, b TestFailure) int {
 		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, strings.Compare(a.Name, b.Name))
 	})
-	r.Coverage, r.Uncovered = covered(coverage.Report(rules), rules)
+	r.Coverage, r.Uncovered = covered(coverage.Report(b.Rules), b.Rules)
 	return r, nil
 }
 
 func collect(ctx context.Context, store storage.Store, coverage *cover.Cover, modules map[string]*ast.Module) ([]*tester.Result, error) {
-	compiler, err := newCompiler()
+	compiler, err := rego.NewCompiler()
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +107,7 @@ func collect(ctx context.Context, store storage.Store, coverage *cover.Cover, mo
 	results, err := tester.NewRunner().SetCompiler(compiler).SetStore(store).SetModules(modules).
 		SetCoverageQueryTracer(coverage).RaiseBuiltinErrors(true).SetTimeout(testTimeout).RunTests(ctx, txn)
 	if err != nil {
-		return nil, compileFindings("", err).sorted()
+		return nil, rego.FindingsOf("", err)
 	}
 	var out []*tester.Result
 	for t := range results {
