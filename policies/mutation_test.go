@@ -1,7 +1,6 @@
 package policies_test
 
 import (
-	"context"
 	"io/fs"
 	"strings"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/format"
 
-	"github.com/setpoint-dev/setpoint/internal/gate/rego"
 	"github.com/setpoint-dev/setpoint/policies"
 )
 
@@ -46,7 +44,7 @@ func TestEveryConditionIsTested(t *testing.T) {
 					t.Fatal(err)
 				}
 				mutant[name] = &fstest.MapFile{Data: src}
-				r, err := rego.RunTests(context.Background(), mutant)
+				r, err := run(t, mutant)
 				if err != nil {
 					continue // it does not even compile
 				}
