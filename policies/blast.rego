@@ -2,8 +2,11 @@ package setpoint.gate
 
 # METADATA
 # title: A parameter changes by a large factor
+# description: >-
+#   A number that is observed would grow by more than data.limits.largeFactor, or
+#   shrink by more than its inverse.
 # custom:
-#   remedy: propose a smaller step, or raise data.limits.largeFactor after review
+#   remedy: approve it if the new value is right; raise data.limits.largeFactor after review if such steps are usual
 approval contains "large-change" if {
 	runnable
 	some name, value in input.proposal.parameters
@@ -19,16 +22,11 @@ far(value, live) if value * data.limits.largeFactor < live
 
 # METADATA
 # title: What would be overwritten is not known, so it could not be restored
+# description: The action restores by what was observed before it, and nothing was.
 # custom:
-#   remedy: make the target's statusURL answer with its state
+#   remedy: read the present value yourself before you approve; make the target's statusURL answer with its state
 approval contains "state-not-seen" if {
 	runnable
 	input.action.reversal == "restore"
 	input.live == "unknown"
 }
-
-# METADATA
-# title: Another controller owns the target
-# custom:
-#   remedy: change it through its owner, or end that ownership
-deny contains "owned-elsewhere" if not input.ownership in {"none", "unknown"}

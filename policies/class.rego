@@ -6,7 +6,7 @@ package setpoint.gate
 #   Grants an action that people declared safe to run alone, while the SLO is
 #   measured to be missed and there is autonomy budget left.
 # custom:
-#   remedy: to ask a person each time, set class approval in the Remediation
+#   remedy: freeze the service if it must stop; to be asked each time, set class approval in the Remediation
 auto contains "reversible" if {
 	runnable
 	input.action.class == "auto"
@@ -20,7 +20,7 @@ auto contains "reversible" if {
 #   Grants the loop's own undo of an action that measurement judged Worsened. The
 #   service itself may be met by now: a neighbour may be what was hurt.
 # custom:
-#   remedy: declare another reversal than restore if it must not be undone alone
+#   remedy: check that the earlier value is back; declare another reversal than restore if it must not be undone alone
 auto contains "undo" if {
 	input.proposal.undo
 	input.proposal.proposer.kind == "undo"
@@ -31,8 +31,9 @@ auto contains "undo" if {
 
 # METADATA
 # title: An action of class approval runs when a person agrees
+# description: The reviewed documents want a person's word each time.
 # custom:
-#   remedy: set class auto in the Remediation once its outcomes earned it
+#   remedy: approve or deny the ticket; set class auto in the Remediation once its outcomes earned it
 approval contains "class" if {
 	runnable
 	input.action.class == "approval"
@@ -40,8 +41,9 @@ approval contains "class" if {
 
 # METADATA
 # title: An action that cannot be taken back needs a person
+# description: Its reversal is irreversible, or no one knows what it is.
 # custom:
-#   remedy: declare reversal transient or restore if the action is one
+#   remedy: approve it only if you could repair what it may break; declare reversal transient or restore if it is one
 approval contains "not-reversible" if {
 	runnable
 	not reversible
@@ -49,8 +51,11 @@ approval contains "not-reversible" if {
 
 # METADATA
 # title: No autonomy budget is left, so a person decides
+# description: >-
+#   Charges for attempts that did not help have used up the budget of this action
+#   or of the whole site, or the budget is not known.
 # custom:
-#   remedy: wait until charges age out, or setpoint budget reset as a named person
+#   remedy: approve it if one more attempt is worth it, wait until charges age out, or run setpoint budget reset as a named person
 approval contains "balance-spent" if {
 	runnable
 	input.action.class == "auto"
@@ -59,12 +64,14 @@ approval contains "balance-spent" if {
 
 # METADATA
 # title: An action of class escalate is handed over
+# description: The reviewed documents leave this action to people in any state.
 # custom:
 #   remedy: run it by hand; the command is on the page
 escalate contains "handed-over" if input.action.class == "escalate"
 
 # METADATA
 # title: The action is not in the reviewed documents
+# description: Nothing is done that nobody reviewed.
 # custom:
-#   remedy: add the action to the Remediation
+#   remedy: act by hand, and add the action to the Remediation if it should be there
 deny contains "not-in-documents" if input.action.class == "unknown"

@@ -1,27 +1,8 @@
 package setpoint.gate_test
 
-import data.setpoint.gate
+test_complete_is_granted if says({}) == {"auto": {"reversible"}, "approval": set(), "escalate": set(), "deny": set()}
 
-test_complete_is_granted if all_of(complete) == {"auto": {"reversible"}, "approval": set(), "escalate": set(), "deny": set()}
-
-test_transient_is_reversible if "reversible" in gate.auto with input as changed({"action": {"reversal": "transient"}})
-
-# Nothing is granted unless the SLO is measured to be missed now.
-test_not_granted[name] if {
-	some name, patch in {
-		"met": {"state": {"state": "met", "reason": "met"}},
-		"unknown": {"state": {"state": "unknown", "reason": "stale"}},
-		"recovering": {"state": {"reason": "recovering"}},
-		"an objective is unknown": {"state": {"objectives": [object.union(complete.state.objectives[0], {"state": "unknown"})]}},
-		"no objective": {"state": {"objectives": []}},
-		"met but burning": {"state": {"state": "met"}},
-		"class unknown": {"action": {"class": "unknown"}},
-		"class escalate": {"action": {"class": "escalate"}},
-	}
-	doc := changed(patch)
-	count(gate.auto) == 0 with input as doc
-	count(gate.approval) == 0 with input as doc
-}
+test_transient_is_reversible if "reversible" in says({"action": {"reversal": "transient"}}).auto
 
 test_not_granted_alone[name] if {
 	some name, patch in {
@@ -31,58 +12,49 @@ test_not_granted_alone[name] if {
 		"reversal unknown": {"action": {"reversal": "unknown"}},
 		"nothing left": {"balance": {"remaining": 0}},
 		"nothing left globally": {"balance": {"global": 0}},
-		"balance unknown": {"balance": {"remaining": "unknown"}},
-		"global balance unknown": {"balance": {"global": "unknown"}},
 	}
-	count(gate.auto) == 0 with input as changed(patch)
+	count(says(patch).auto) == 0
 }
 
-test_class_approval if gate.approval == {"class"} with input as changed({"action": {"class": "approval"}})
+test_class_approval if says({"action": {"class": "approval"}}).approval == {"class"}
 
-test_irreversible_needs_a_person if "not-reversible" in gate.approval with input as changed({"action": {"reversal": "irreversible"}})
+test_class_auto_asks_nobody if not "class" in says({}).approval
 
-test_spent_balance_needs_a_person if gate.approval == {"balance-spent"} with input as changed({"balance": {"remaining": 0}})
+test_class_approval_pays_nothing if not "balance-spent" in says({"action": {"class": "approval"}, "balance": {"remaining": 0}}).approval
 
-test_escalate_is_handed_over if gate.escalate == {"handed-over"} with input as changed({"action": {"class": "escalate"}})
+test_irreversible_needs_a_person[reversal] if {
+	some reversal in ["irreversible", "unknown"]
+	"not-reversible" in says({"action": {"reversal": reversal}}).approval
+}
 
-test_unknown_action_is_denied if "not-in-documents" in gate.deny with input as changed({"action": {"class": "unknown", "reversal": "unknown"}})
+test_reversible_does_not if not "not-reversible" in says({}).approval
+
+test_spent_balance_needs_a_person[which] if {
+	some which in ["remaining", "global"]
+	says({"balance": {which: 0}}).approval == {"balance-spent"}
+}
+
+test_balance_left_does_not if not "balance-spent" in says({"balance": {"remaining": 0.5, "global": 0.5}}).approval
+
+test_escalate_is_handed_over if says({"action": {"class": "escalate"}}).escalate == {"handed-over"}
+
+test_unknown_action_is_denied if "not-in-documents" in says({"action": {"class": "unknown", "reversal": "unknown"}}).deny
 
 undo := {"proposal": {"undo": true, "proposer": {"kind": "undo"}}}
 
-test_undo if gate.auto == {"undo"} with input as changed(undo)
+test_undo if says(undo).auto == {"undo"}
 
-test_undo_when_met if gate.auto == {"undo"} with input as changed(object.union(undo, {"state": {"state": "met", "reason": "met"}}))
+test_undo_when_met if says(object.union(undo, {"state": {"state": "met", "reason": "met"}})).auto == {"undo"}
 
-# Whatever asks for a person asks only where an action could be granted at all.
-test_asks_nothing[name] if {
-	some name, trigger in {
-		"class": {"action": {"class": "approval"}},
-		"not-reversible": {"action": {"reversal": "irreversible"}},
-		"balance-spent": {"balance": {"remaining": 0}},
-		"second-try": {"tried": [attempt]},
-		"large-change": {"proposal": {"parameters": {"replicas": 19}}},
-		"fresh-documents": {"documents": {"changedSeconds": 1}},
-		"state-not-seen": {"live": "unknown"},
-		"model-irreversible": {"action": {"reversal": "irreversible"}, "proposal": {"proposer": {"kind": "openai"}}},
+test_undo_of_class_approval if says(object.union(undo, {"action": {"class": "approval"}})).auto == {"undo"}
+
+test_no_undo[name] if {
+	some name, patch in {
+		"of class escalate": object.union(undo, {"action": {"class": "escalate"}}),
+		"without its mark": {"state": {"state": "met"}, "proposal": {"proposer": {"kind": "undo"}}},
+		"of a model": {"proposal": {"undo": true, "proposer": {"kind": "openai"}}},
+		"when unknown": object.union(undo, {"state": {"state": "unknown"}}),
+		"without restore": object.union(undo, {"action": {"reversal": "transient"}}),
 	}
-	doc := changed(trigger)
-	count(gate.approval) > 0 with input as doc
-	count(gate.approval) == 0 with input as object.union(doc, {"state": {"state": "unknown"}})
-	count(gate.approval) == 0 with input as object.union(doc, {"action": {"class": "escalate"}})
-	count(gate.approval) == 0 with input as object.union(doc, undo)
+	count(says(patch).auto) == 0
 }
-
-test_class_approval_pays_nothing if gate.approval == {"class"} with input as changed({"action": {"class": "approval"}, "balance": {"remaining": 0}})
-
-test_undo_of_class_escalate if count(gate.auto) == 0 with input as changed(object.union(undo, {"action": {"class": "escalate"}}))
-
-test_undo_is_marked if {
-	doc := changed({"state": {"state": "met"}, "proposal": {"proposer": {"kind": "undo"}}})
-	count(gate.auto) == 0 with input as doc
-}
-
-test_undo_is_for_the_loop if count(gate.auto) == 0 with input as changed({"proposal": {"undo": true, "proposer": {"kind": "openai"}}})
-
-test_undo_not_when_unknown if count(gate.auto) == 0 with input as changed(object.union(undo, {"state": {"state": "unknown"}}))
-
-test_undo_needs_restore if count(gate.auto) == 0 with input as changed(object.union(undo, {"action": {"reversal": "transient"}}))

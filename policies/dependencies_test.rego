@@ -1,7 +1,11 @@
 package setpoint.gate_test
 
-import data.setpoint.gate
+test_dependency_down if says({"dependencies": [
+	{"service": "cache", "state": "met"},
+	{"service": "db", "state": "breached"},
+]}).escalate == {"dependency-down"}
 
-test_dependency_down if gate.escalate == {"dependency-down"} with input as changed({"dependencies": [{"service": "db", "state": "breached"}]})
+test_dependency_fine if count(says({}).escalate) == 0
 
-test_dependency_fine if count(gate.escalate) == 0 with input as complete
+# Not known is not down; a floor holds such a service.
+test_dependency_unknown if count(says({"dependencies": [{"service": "db", "state": "unknown"}]}).escalate) == 0

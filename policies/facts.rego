@@ -1,5 +1,7 @@
 package setpoint.gate
 
+# What several rules build on. None of these grants or refuses by itself.
+
 # The state that allows an action at all: the SLO is missed now, over the judge
 # window too, and every objective of the service is known.
 burning if {
@@ -26,13 +28,4 @@ balance_left if {
 	is_number(input.balance.global)
 	input.balance.remaining > 0
 	input.balance.global > 0
-}
-
-# Earlier attempts of this action in this episode that were judged and did not
-# help.
-fruitless contains i if {
-	some i, tried in input.tried
-	tried.thisEpisode
-	tried.action == input.action.name
-	tried.outcome in {"no-change", "worsened", "unknown"}
 }

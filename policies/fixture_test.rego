@@ -2,7 +2,7 @@ package setpoint.gate_test
 
 import data.setpoint.gate
 
-# A complete input in which every rule that could refuse is content. Tests change
+# A complete input on which every rule that could refuse is content. Tests change
 # what matters to them.
 complete := {
 	"action": {
@@ -91,9 +91,60 @@ complete := {
 	},
 }
 
+# Data of the tests' own, so that they hold whatever stands in data.yaml.
+settings := {
+	"hours": {
+		"zone": "UTC",
+		"alone": [{
+			"days": ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"],
+			"from": 0,
+			"to": 24,
+		}],
+	},
+	"labels": {},
+	"limits": {
+		"fruitlessAttempts": 3,
+		"largeFactor": 2,
+		"recentChangeMinutes": 30,
+		"weakProposers": [],
+	},
+}
+
+# The complete input with some fields changed: objects by key, lists as a whole.
 changed(patch) := object.union(complete, patch)
 
-# All that the four sets say of an input, for tests that want exactly this.
-all_of(doc) := result if {
-	result := {"auto": gate.auto, "approval": gate.approval, "escalate": gate.escalate, "deny": gate.deny} with input as doc
+# The reasons in the four sets for the complete input with some fields changed.
+says(patch) := says_with(patch, {})
+
+# The same with some data changed too.
+says_with(patch, data_patch) := {name: {reason(e) | some e in set} |
+	some name, set in ruling_with(patch, data_patch)
 }
+
+# The four sets as they are, for tests of approvers, quorum and expires.
+ruling(patch) := ruling_with(patch, {})
+
+ruling_with(patch, data_patch) := result if {
+	own := object.union(settings, data_patch)
+	result := {
+		"auto": gate.auto,
+		"approval": gate.approval,
+		"escalate": gate.escalate,
+		"deny": gate.deny,
+	} with input as changed(patch) with data.hours as own.hours with data.labels as own.labels with data.limits as own.limits
+}
+
+reason(element) := element if is_string(element)
+
+reason(element) := element.reason if is_object(element)
+
+# The verdict of the policy alone: the strictest set that says something.
+verdict(said) := "deny" if {
+	count(said.deny) > 0
+} else := "escalate" if {
+	count(said.escalate) > 0
+} else := "approval" if {
+	count(said.approval) > 0
+} else := "auto" if {
+	count(said.auto) > 0
+} else := "deny"

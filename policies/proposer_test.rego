@@ -1,14 +1,21 @@
 package setpoint.gate_test
 
-import data.setpoint.gate
-
 model := {"proposal": {"proposer": {"kind": "openai", "endpoint": "main", "model": "m"}}}
 
 test_model_irreversible if {
-	doc := changed(object.union(model, {"action": {"reversal": "irreversible"}}))
-	{"reason": "model-irreversible", "quorum": 2} in gate.approval with input as doc
+	patch := object.union(model, {"action": {"reversal": "irreversible"}})
+	{"reason": "model-irreversible", "quorum": 2} in ruling(patch).approval
 }
 
-test_model_reversible if count(gate.approval) == 0 with input as changed(model)
+test_model_reversible if count(says(model).approval) == 0
 
-test_rules_irreversible if not {"reason": "model-irreversible", "quorum": 2} in gate.approval with input as changed({"action": {"reversal": "irreversible"}})
+test_rules_irreversible if not "model-irreversible" in says({"action": {"reversal": "irreversible"}}).approval
+
+test_weak_proposer[name] if {
+	some name in ["main", "m"]
+	"weak-proposer" in says_with(model, {"limits": {"weakProposers": ["other", name]}}).approval
+}
+
+test_other_proposer if not "weak-proposer" in says_with(model, {"limits": {"weakProposers": ["other"]}}).approval
+
+test_nobody_is_weak if not "weak-proposer" in says(model).approval

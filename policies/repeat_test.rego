@@ -1,17 +1,15 @@
 package setpoint.gate_test
 
-import data.setpoint.gate
-
 attempt := {
 	"action": "scale", "parameters": {"replicas": 5}, "secondsAgo": 1200, "effect": "applied",
 	"outcome": "no-change", "before": 0.1, "after": 0.1, "thisEpisode": true,
 }
 
-tried(patches) := changed({"tried": [object.union(attempt, p) | some p in patches]})
+tried(patches) := {"tried": [object.union(attempt, p) | some p in patches]}
 
 test_second_try[outcome] if {
 	some outcome in ["no-change", "worsened", "unknown"]
-	"second-try" in gate.approval with input as tried([{"outcome": outcome}])
+	"second-try" in says(tried([{"outcome": outcome}])).approval
 }
 
 test_no_second_try[name] if {
@@ -21,28 +19,30 @@ test_no_second_try[name] if {
 		"another action": {"action": "restart"},
 		"another episode": {"thisEpisode": false},
 	}
-	count(gate.approval) == 0 with input as tried([patch])
+	count(says(tried([patch])).approval) == 0
 }
 
-test_handed_over_after_three if "repeatedly-fruitless" in gate.escalate with input as tried([{}, {}, {}])
+test_handed_over_after_three if "repeatedly-fruitless" in says(tried([{}, {}, {}])).escalate
 
-test_not_handed_over_after_two if count(gate.escalate) == 0 with input as tried([{}, {}])
+test_not_handed_over_after_two if count(says(tried([{}, {}])).escalate) == 0
 
-test_worsened_before_is_denied if "worsened-before" in gate.deny with input as tried([{"outcome": "worsened", "parameters": {"replicas": 6}}])
+test_attempts_are_data if "repeatedly-fruitless" in says_with(tried([{}]), {"limits": {"fruitlessAttempts": 1}}).escalate
 
-test_no_change_before_is_not_denied if count(gate.deny) == 0 with input as tried([{"parameters": {"replicas": 6}}])
+test_worsened_before_is_denied if "worsened-before" in says(tried([{"outcome": "worsened", "parameters": {"replicas": 6}}])).deny
+
+test_no_change_before_is_not_denied if count(says(tried([{"parameters": {"replicas": 6}}])).deny) == 0
 
 test_worsened_in_another_episode_is_not_denied if {
-	doc := tried([{"outcome": "worsened", "parameters": {"replicas": 6}, "thisEpisode": false}])
-	count(gate.deny) == 0 with input as doc
+	patch := tried([{"outcome": "worsened", "parameters": {"replicas": 6}, "thisEpisode": false}])
+	count(says(patch).deny) == 0
 }
 
-test_undo_is_not_handed_over if count(gate.escalate) == 0 with input as object.union(tried([{}, {}, {}]), undo)
+test_other_arguments_are_not if count(says(tried([{"outcome": "worsened"}])).deny) == 0
 
-test_other_arguments_are_not if count(gate.deny) == 0 with input as tried([{"outcome": "worsened"}])
+test_undo_is_not_handed_over if count(says(object.union(tried([{}, {}, {}]), undo)).escalate) == 0
 
 test_undo_is_no_repeat if {
-	doc := object.union(tried([{"outcome": "worsened", "parameters": {"replicas": 6}}]), undo)
-	count(gate.deny) == 0 with input as doc
-	count(gate.approval) == 0 with input as doc
+	said := says(object.union(tried([{"outcome": "worsened", "parameters": {"replicas": 6}}]), undo))
+	count(said.deny) == 0
+	count(said.approval) == 0
 }
