@@ -162,10 +162,8 @@ func (s site) policyFaults(ctx context.Context) spec.Faults {
 		}
 		faults = append(faults, f)
 	}
-	for _, f := range rego.Check(fsys) {
-		if !f.Warning {
-			add(f.File, f.Line, f.Text)
-		}
+	for _, f := range rego.Check(fsys).Errors() {
+		add(f.File, f.Line, f.Text)
 	}
 	if len(faults) > 0 {
 		return faults

@@ -48,7 +48,7 @@ func (a *app) policyCheck(findings []rego.Finding, name, output string) error {
 		if f.File != "" {
 			f.File = path.Join(name, f.File)
 		}
-		c.Valid = c.Valid && f.Warning
+		c.Valid = c.Valid && f.Severity == rego.SeverityWarning
 		c.Findings = append(c.Findings, f)
 	}
 	if output != formatTable {
@@ -71,7 +71,7 @@ func (a *app) showFindings(c policyCheck) error {
 	}
 	faults := 0
 	for _, f := range c.Findings {
-		if f.Warning {
+		if f.Severity == rego.SeverityWarning {
 			a.say("warning: %s", f)
 			continue
 		}

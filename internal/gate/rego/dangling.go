@@ -11,7 +11,7 @@ import (
 // defines. They are undefined, and a negation over them is true: the same trap
 // as a misspelt input path.
 func danglingData(c *ast.Compiler, data map[string]any) Findings {
-	defined := ruleRefs(c)
+	rules, packages := definedRefs(c)
 	var fs Findings
 	for _, p := range slices.Sorted(maps.Keys(c.Modules)) {
 		ast.WalkRefs(c.Modules[p], func(r ast.Ref) bool {
@@ -19,10 +19,13 @@ func danglingData(c *ast.Compiler, data map[string]any) Findings {
 				return false
 			}
 			g := r.GroundPrefix()
-			if len(g) < 2 || inData(g[1:], data) || slices.ContainsFunc(defined, func(d ast.Ref) bool { return g.HasPrefix(d) || d.HasPrefix(g) }) {
+			of := func(d ast.Ref) bool { return g.HasPrefix(d) || d.HasPrefix(g) }
+			// A package as a whole is an object, though an empty one.
+			whole := func(d ast.Ref) bool { return d.HasPrefix(g) }
+			if len(g) < 2 || inData(g[1:], data) || slices.ContainsFunc(rules, of) || slices.ContainsFunc(packages, whole) {
 				return false
 			}
-			f := Finding{File: p, Code: CodeData, Text: g.String() + " is defined by no rule and no data file, so it is undefined for ever"}
+			f := Finding{File: p, Code: CodeData, Text: g.String() + " is defined by no rule and no data file, so it is undefined for ever" + meant(g, rules)}
 			if loc := r[0].Location; loc != nil {
 				f.File, f.Line = loc.File, loc.Row
 			}
@@ -33,16 +36,26 @@ func danglingData(c *ast.Compiler, data map[string]any) Findings {
 	return fs
 }
 
-func ruleRefs(c *ast.Compiler) []ast.Ref {
-	var out []ast.Ref
+// meant names the rule that is nearest to a reference.
+func meant(g ast.Ref, rules []ast.Ref) string {
+	names := make([]string, len(rules))
+	for i, r := range rules {
+		names[i] = r.String()
+	}
+	if best := Nearest(g.String(), names, 2); best != "" {
+		return "; did you mean " + best + "?"
+	}
+	return ""
+}
+
+func definedRefs(c *ast.Compiler) (rules, packages []ast.Ref) {
 	for _, m := range c.Modules {
 		for _, r := range m.Rules {
-			out = append(out, r.Ref().GroundPrefix())
+			rules = append(rules, r.Ref().GroundPrefix())
 		}
-		// A package without rules is defined too, though empty.
-		out = append(out, m.Package.Path)
+		packages = append(packages, m.Package.Path)
 	}
-	return out
+	return rules, packages
 }
 
 // inData reports whether the path leads somewhere in the data files.

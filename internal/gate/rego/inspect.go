@@ -48,7 +48,7 @@ func inspect(modules map[string]*ast.Module) inspection {
 		}
 	}
 	if len(modules) > 0 && !seen[ruleSet{"auto", false}] && !seen[ruleSet{"approval", false}] {
-		x.findings = append(x.findings, Finding{Code: CodeRule, Text: "no rule of package setpoint.gate grants anything: every action would be denied", Warning: true})
+		x.findings = append(x.findings, Finding{Code: CodeRule, Text: "no rule of package setpoint.gate grants anything: every action would be denied", Severity: SeverityWarning})
 	}
 	return x
 }
@@ -77,11 +77,6 @@ func (x *inspection) fail(at *ast.Location, code, text string, args ...any) {
 		f.File, f.Line = at.File, at.Row
 	}
 	x.findings = append(x.findings, f)
-}
-
-func (x *inspection) warn(at *ast.Location, code, text string, args ...any) {
-	x.fail(at, code, text, args...)
-	x.findings[len(x.findings)-1].Warning = true
 }
 
 // packageOf says whether the module's rules decide. Packages below setpoint
@@ -127,7 +122,7 @@ func (x *inspection) checkOther(r *ast.Rule, name string) {
 	case slices.Contains([]string{"allow", "verdict", "decision", "result"}, name):
 		x.fail(r.Location, CodeRule, "rule %s decides nothing; add a reason to auto, approval, escalate or deny", name)
 	case r.Head.RuleKind() == ast.MultiValue && len(r.Head.Ref()) == 1:
-		if best := nearest(name, setNames, 2); best != "" {
+		if best := Nearest(name, setNames, 2); best != "" {
 			x.fail(r.Location, CodeRule, "set %s is read by nobody; did you mean %s?", name, best)
 		}
 	}
@@ -161,9 +156,6 @@ func (x *inspection) add(r *ast.Rule, set, pkg string) {
 		return
 	}
 	title, remedy := annotation(r)
-	if title == "" {
-		x.warn(at, CodeTitle, "rule %q has no METADATA title, so a verdict cannot say it in words", reason)
-	}
 	x.rules[reason] = gate.Rule{Reason: reason, Package: pkg, Title: title, Remedy: remedy, File: at.File, Line: at.Row}
 }
 
@@ -230,35 +222,4 @@ func annotation(r *ast.Rule) (title, remedy string) {
 		}
 	}
 	return title, remedy
-}
-
-// nearest is the name within limit edits of have that is closest, or "".
-func nearest(have string, names []string, limit int) string {
-	best, at := "", limit+1
-	for _, n := range names {
-		if d := distance(have, n); d < at && d < max(len(have), len(n)) {
-			best, at = n, d
-		}
-	}
-	return best
-}
-
-// distance is the Levenshtein distance in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
 }

@@ -128,9 +128,9 @@ func (b Bundle) Build() (Built, Findings) {
 	out, findings := b.build()
 	if len(findings.Errors()) > 0 {
 		_, bad := parse(b.pick(isTest))
-		return out, append(findings, bad...).sorted()
+		return out, append(findings, bad...).Sorted()
 	}
-	return out, append(findings, out.compileTests(b)...).sorted()
+	return out, append(findings, out.compileTests(b)...).Sorted()
 }
 
 // build does what a decision needs, without the tests, so that nothing in them
@@ -140,7 +140,7 @@ func (b Bundle) build() (Built, Findings) {
 	data, bad := readData(b.pick(isData))
 	findings = append(findings, bad...)
 	for _, p := range b.ignored {
-		findings = append(findings, Finding{File: p, Code: CodeIgnored, Text: "a bundle loads only data.json, data.yaml and data.yml", Warning: true})
+		findings = append(findings, Finding{File: p, Code: CodeIgnored, Text: "a bundle loads only data.json, data.yaml and data.yml", Severity: SeverityWarning})
 	}
 	if len(modules) == 0 && len(findings.Errors()) == 0 {
 		findings = append(findings, Finding{Code: CodeRead, Text: "no .rego file: without policy everything is denied"})
@@ -231,46 +231,14 @@ func FindingsOf(file string, err error) Findings {
 	}
 	var fs Findings
 	for _, e := range many {
-		f := Finding{File: file, Code: CodeCompile, Text: e.Message}
+		f := Finding{File: file}
+		f.Code, f.Text = explained(e)
 		if e.Location != nil {
 			f.File, f.Line = e.Location.File, e.Location.Row
 		}
-		var bad *ast.RefErrInvalidDetail
-		if d, ok := e.Details.(*ast.RefErrInvalidDetail); ok {
-			bad = d
-		}
-		if bad != nil && bad.Ref.HasPrefix(ast.InputRootRef) {
-			f.Code = CodeInput
-			f.Text = fmt.Sprintf("%s is not in the gate input%s", bad.Ref, suggestion(bad))
-		}
 		fs = append(fs, f)
 	}
-	return fs.sorted()
-}
-
-// suggestion names the nearest field at the place that is wrong.
-func suggestion(d *ast.RefErrInvalidDetail) string {
-	if d.Pos < 0 || d.Pos >= len(d.Ref) {
-		return ""
-	}
-	have, ok := d.Ref[d.Pos].Value.(ast.String)
-	if !ok {
-		return ""
-	}
-	var names []string
-	for _, v := range d.OneOf {
-		if s, ok := v.(ast.String); ok {
-			names = append(names, string(s))
-		}
-	}
-	slices.Sort(names)
-	if best := nearest(string(have), names, 3); best != "" {
-		return fmt.Sprintf("; did you mean %s?", best)
-	}
-	if len(names) > 0 {
-		return "; there are " + strings.Join(names, ", ")
-	}
-	return ""
+	return fs.Sorted()
 }
 
 // queryOf asks for each set that exists. A team's set is asked for the owner of
