@@ -23,6 +23,17 @@ const (
 	effectAuto
 )
 
+var effectWords = [...]string{"deny", "silent", "escalate", "hold", "approval", "auto"}
+
+// MarshalText returns the word.
+func (e effect) MarshalText() ([]byte, error) { return []byte(effectWords[e]), nil }
+
+// UnmarshalText reads a word; anything unknown denies.
+func (e *effect) UnmarshalText(b []byte) error {
+	*e = effect(max(0, slices.Index(effectWords[:], string(b))))
+	return nil
+}
+
 // cap is the highest verdict beside that effect. A hold keeps nothing back for
 // ever, so it caps nothing here; Decide handles it last.
 func (e effect) cap() Verdict {
@@ -51,17 +62,18 @@ func effectOf(v Verdict) effect {
 	}
 }
 
-// finding is one floor or rule that fired.
+// finding is one floor or rule that fired. Floors of a decision are kept as
+// JSON, so that it can be judged again.
 type finding struct {
-	effect effect
-	reason Reason
+	Effect effect `json:"effect"`
+	Reason Reason `json:"reason"`
 }
 
 // lowest is the highest verdict that all findings leave.
 func lowest(fs []finding) Verdict {
 	v := Auto
 	for _, f := range fs {
-		v = min(v, f.effect.cap())
+		v = min(v, f.Effect.cap())
 	}
 	return v
 }
@@ -69,10 +81,10 @@ func lowest(fs []finding) Verdict {
 // reasonsOf sorts by effect and keeps the order within each.
 func reasonsOf(fs []finding) []Reason {
 	fs = slices.Clone(fs)
-	slices.SortStableFunc(fs, func(a, b finding) int { return int(a.effect) - int(b.effect) })
+	slices.SortStableFunc(fs, func(a, b finding) int { return int(a.Effect) - int(b.Effect) })
 	rs := make([]Reason, 0, len(fs))
 	for _, f := range fs {
-		rs = append(rs, f.reason)
+		rs = append(rs, f.Reason)
 	}
 	return rs
 }

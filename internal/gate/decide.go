@@ -11,37 +11,65 @@ import (
 // Decide joins the ruling with the floors. It is monotone: a further deny,
 // floor or fault never makes a step possible that was not. It decides actions
 // only; a proposal of another kind gets deny or escalate, and never a permit.
-func Decide(c Case, r Ruling) Decision {
-	d := Decision{Key: c.Key, Ruling: r, Reasons: []Reason{}}
+func Decide(c Case, r Ruling) Decision { return Prepare(c).Decide(r) }
+
+// Prepared is a case that waits for its ruling.
+type Prepared struct {
+	// Input is the document to rule on; nil where there is nothing to rule on,
+	// which Decide then knows.
+	Input  []byte
+	Floors Floors
+
+	c      Case
+	action spec.Action
+}
+
+// Prepare works out all of a decision that does not depend on policy.
+func Prepare(c Case) Prepared {
+	p := Prepared{c: c, Floors: Floors{Version: FloorsVersion, Key: c.Key}}
 	if fs := undecidable(c.Proposal); len(fs) > 0 {
-		return conclude(d, fs)
+		p.Floors.Undecidable, p.Floors.Bound = true, fs
+		return p
 	}
 	a, ok := c.Service.Action(c.Proposal.Action)
 	if !ok {
-		return conclude(d, []finding{{effectDeny, Reason{Code: ReasonUnknownAction,
-			Text: "no action " + quote(c.Proposal.Action) + " in the documents of " + c.Service.Name}}})
+		p.Floors.Undecidable = true
+		p.Floors.Bound = []finding{{effectDeny, Reason{Code: ReasonUnknownAction,
+			Text: "no action " + quote(c.Proposal.Action) + " in the documents of " + c.Service.Name}}}
+		return p
 	}
-	undo := isUndo(c)
-	if !undo && c.Facts.ApprovedTicket == "" {
-		d.Cost = c.Service.Remediation.Budget.Costs.Dearest()
+	p.action = a
+	p.bind()
+	return p
+}
+
+// Decide gives the binding decision, and only here one from which a permit can
+// be minted.
+func (p Prepared) Decide(r Ruling) Decision {
+	return permitted(p.Floors.Join(r), p.c, p.action)
+}
+
+// bind fills the floors of an action that the documents know.
+func (p *Prepared) bind() {
+	c, a, f := p.c, p.action, &p.Floors
+	if !isUndo(c) && c.Facts.ApprovedTicket == "" {
+		f.Cost = c.Service.Remediation.Budget.Costs.Dearest()
 	}
-	var fs []finding
-	d, fs = identify(d, c, a)
-	fs = append(fs, finalFloors(c, a, d)...)
-	fs = append(fs, rulingFloors(r, d.InputDigest)...)
+	fs := p.identify()
+	fs = append(fs, finalFloors(c, a, f.Digest)...)
 	fs = append(fs, actionPassing(c, a)...)
 	ceilings := ceilingFloors(c.Service, a, c.Limits.MaxMode, c.Facts.Ceiling)
 	fs = append(fs, ceilings...)
 	fs = append(fs, limitFloors(c)...)
-	fs = append(fs, approvalFloors(c, a)...)
+	f.Bound = append(fs, approvalFloors(c, a)...)
 	// The balance is about acting alone: where documents and config never allow
-	// that, or a person has agreed, it says nothing. A rule that asks for a
-	// person does not hide an empty balance: people see every reason.
-	if lowest(ceilings) == Auto && lowest(fs) >= Approval && c.Facts.ApprovedTicket == "" {
-		fs = append(fs, balanceFloor(c, a, d.Cost)...)
+	// that, or a person has agreed, it says nothing.
+	if lowest(ceilings) == Auto && c.Facts.ApprovedTicket == "" {
+		f.Balance = balanceFloor(c, a, f.Cost)
 	}
-	fs, d.Needs = needs(c, r, fs)
-	return permitted(conclude(d, fs), c, a)
+	f.Document = documentNeed(c.Service)
+	f.Ticket, f.TicketNeeds = c.Facts.ApprovedTicket, c.Facts.ApprovedNeeds
+	f.OpenTickets, f.OpenApprovals = c.Facts.OpenTickets, c.Limits.OpenApproval
 }
 
 // undecidable are the kinds that hold nothing to decide.
@@ -58,9 +86,9 @@ func undecidable(p propose.Proposal) []finding {
 	}
 }
 
-// identify fills digest and input digest; what cannot be named exactly is
-// denied.
-func identify(d Decision, c Case, a spec.Action) (Decision, []finding) {
+// identify fills input and digests; what cannot be named exactly is denied.
+func (p *Prepared) identify() []finding {
+	c, f := p.c, &p.Floors
 	var fs []finding
 	deny := func(code, text string, err error) {
 		fs = append(fs, finding{effectDeny, Reason{Code: code, Text: text + ": " + err.Error()}})
@@ -68,18 +96,18 @@ func identify(d Decision, c Case, a spec.Action) (Decision, []finding) {
 	if _, err := c.Key.Window(c.Service.Name); err != nil {
 		deny(ReasonKey, "refused", err)
 	}
-	digest, err := Digest(c.Service.Name, c.Key, a, c.Proposal.Parameters)
+	digest, err := Digest(c.Service.Name, c.Key, p.action, c.Proposal.Parameters)
 	if err != nil {
 		deny(ReasonBounds, "the parameters have no exact form", err)
 	}
-	d.Digest = digest
+	f.Digest = digest
 	input, err := BuildInput(c)
 	if err != nil {
 		deny(ReasonInput, "no input for policy", err)
-		return d, fs
+		return fs
 	}
-	d.InputDigest = hexSHA256(input)
-	return d, fs
+	p.Input, f.InputDigest = input, hexSHA256(input)
+	return fs
 }
 
 // rulingFloors turn the ruling into findings. A fault denies and holds: it is

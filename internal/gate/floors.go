@@ -13,7 +13,7 @@ import (
 )
 
 // finalFloors refuse in a way that time alone does not mend.
-func finalFloors(c Case, a spec.Action, d Decision) []finding {
+func finalFloors(c Case, a spec.Action, digest string) []finding {
 	f := c.Facts
 	var fs []finding
 	deny := func(code, text string) { fs = append(fs, finding{effectDeny, Reason{Code: code, Text: text}}) }
@@ -29,7 +29,7 @@ func finalFloors(c Case, a spec.Action, d Decision) []finding {
 	if o := f.Ownership; o != "" && o != Unknown && o != OwnershipNone {
 		deny(ReasonOwnership, "the target is controlled by "+o)
 	}
-	for _, r := range boundFloors(f, d.Digest) {
+	for _, r := range boundFloors(f, digest) {
 		deny(r.Code, r.Text)
 	}
 	return fs
@@ -168,7 +168,7 @@ func balanceFloor(c Case, a spec.Action, cost float64) []finding {
 	text += fmt.Sprintf("; the dearest outcome costs %s, global balance %s of %s", number(cost), number(b.GlobalRemaining), number(b.GlobalCapacity))
 	fs := []finding{{effectApproval, Reason{Code: ReasonBudgetSpent, Text: text}}}
 	if p := c.Service.Remediation.Budget.Period; len(b.Charges) > 0 && p > 0 && b.GlobalRemaining >= cost {
-		fs[0].reason.At = b.Charges[0].At.Add(p)
+		fs[0].Reason.At = b.Charges[0].At.Add(p)
 	}
 	return fs
 }

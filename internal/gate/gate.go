@@ -65,10 +65,12 @@ type Rule struct {
 type Ruling struct {
 	// Revision is the digest of the policy snapshot.
 	Revision string `json:"revision"`
-	Auto     []Rule `json:"auto"`
-	Approval []Rule `json:"approval"`
-	Escalate []Rule `json:"escalate"`
-	Deny     []Rule `json:"deny"`
+	// DataDigest is the digest of the snapshot's data files alone.
+	DataDigest string `json:"dataDigest,omitempty"`
+	Auto       []Rule `json:"auto"`
+	Approval   []Rule `json:"approval"`
+	Escalate   []Rule `json:"escalate"`
+	Deny       []Rule `json:"deny"`
 	// Fault is a stable code (see the Fault constants), then ": " and words; a
 	// Ruling with a fault grants nothing.
 	Fault string `json:"fault"`

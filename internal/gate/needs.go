@@ -13,43 +13,43 @@ import (
 // for all floors together. An approval that nobody can give is handed over; one
 // more than may be open waits; one that an approved ticket did not ask for is
 // refused.
-func needs(c Case, r Ruling, fs []finding) ([]finding, []Need) {
+func (f Floors) needs(r Ruling, fs []finding) ([]finding, []Need) {
 	if lowest(fs) != Approval || slices.ContainsFunc(fs, faulted) {
 		return fs, nil
 	}
-	doc := documentNeed(c.Service)
+	doc := f.Document
 	var ns []Need
 	for _, rule := range sortedRules(r.Approval) {
 		ns = append(ns, ruleNeed(rule, doc))
 	}
-	for _, f := range fs {
-		if f.effect == effectApproval && f.reason.Code != ReasonApproved && !strings.HasPrefix(f.reason.Code, PolicyPrefix) {
-			doc.Reason = f.reason.Code
+	for _, x := range fs {
+		if x.Effect == effectApproval && x.Reason.Code != ReasonApproved && !strings.HasPrefix(x.Reason.Code, PolicyPrefix) {
+			doc.Reason = x.Reason.Code
 			ns = append(ns, doc)
 			break
 		}
 	}
 	for _, n := range ns {
-		fs = append(fs, needFloors(c, n)...)
+		fs = append(fs, f.needFloors(n)...)
 	}
-	if c.Facts.ApprovedTicket == "" && c.Facts.OpenTickets >= c.Limits.OpenApproval {
+	if f.Ticket == "" && f.OpenTickets >= f.OpenApprovals {
 		fs = append(fs, finding{effectHold, Reason{Code: ReasonOpenApprovals,
-			Text: fmt.Sprintf("%d approvals are open, openApprovals is %d", c.Facts.OpenTickets, c.Limits.OpenApproval)}})
+			Text: fmt.Sprintf("%d approvals are open, openApprovals is %d", f.OpenTickets, f.OpenApprovals)}})
 	}
 	return fs, ns
 }
 
 // faulted: policy said nothing that counts, so nobody is asked and nothing that
 // people said is thrown away.
-func faulted(f finding) bool { return f.reason.Code == ReasonPolicyFault }
+func faulted(f finding) bool { return f.Reason.Code == ReasonPolicyFault }
 
-func needFloors(c Case, n Need) []finding {
-	if ticket := c.Facts.ApprovedTicket; ticket != "" {
-		if given(n, c.Facts.ApprovedNeeds) {
+func (f Floors) needFloors(n Need) []finding {
+	if f.Ticket != "" {
+		if given(n, f.TicketNeeds) {
 			return nil
 		}
 		return []finding{{effectDeny, Reason{Code: ReasonNeedsChanged,
-			Text: fmt.Sprintf("%s now asks for %d of %s, which ticket %s did not", n.Reason, n.Quorum, strings.Join(n.Approvers, ", "), ticket)}}}
+			Text: fmt.Sprintf("%s now asks for %d of %s, which ticket %s did not", n.Reason, n.Quorum, strings.Join(n.Approvers, ", "), f.Ticket)}}}
 	}
 	if why := ungivable(n); why != "" {
 		return []finding{{effectEscalate, Reason{Code: ReasonNoApprovers,
@@ -117,9 +117,9 @@ func sortedRules(rules []Rule) []Rule {
 }
 
 func has(fs []finding, e effect) bool {
-	return slices.ContainsFunc(fs, func(f finding) bool { return f.effect == e })
+	return slices.ContainsFunc(fs, func(f finding) bool { return f.Effect == e })
 }
 
 func without(fs []finding, e effect) []finding {
-	return slices.DeleteFunc(slices.Clone(fs), func(f finding) bool { return f.effect == e })
+	return slices.DeleteFunc(slices.Clone(fs), func(f finding) bool { return f.Effect == e })
 }

@@ -46,6 +46,7 @@ const (
 	KindLowered    Kind = "lowered"
 	KindAdopted    Kind = "adopted"
 	KindCeiling    Kind = "ceiling"
+	KindPolicy     Kind = "policy"
 )
 
 // Init is the first entry of a chain.
@@ -119,6 +120,35 @@ type Decided struct {
 	State  compare.State  `json:"state"`
 	Reason compare.Reason `json:"reason"`
 	Mode   spec.Mode      `json:"mode"`
+	// Floors is the digest of the blob of gate.Floors, as JSON; "" where there
+	// was nothing to rule on.
+	Floors string `json:"floors,omitempty"`
+	// Shadow is what the shadow policy would have led to; nil without one.
+	Shadow *Shadow `json:"shadow,omitempty"`
+}
+
+// Shadow is a decision that binds nobody: the same floors, joined with the
+// ruling of another policy on the same input.
+type Shadow struct {
+	Revision string       `json:"revision"`
+	Verdict  gate.Verdict `json:"verdict"`
+	Hold     bool         `json:"hold"`
+	// Reasons are codes, in the order of gate.Decision.Reasons.
+	Reasons []string `json:"reasons"`
+	// Differs: verdict, hold or approvals are not those of the binding decision.
+	Differs bool `json:"differs"`
+	// Fault is why the shadow policy could not rule; "" when it did.
+	Fault string `json:"fault,omitempty"`
+}
+
+// Policy says with which policy decisions are made from now on. The bundle is
+// the entry's blob, named by its revision.
+type Policy struct {
+	Revision string `json:"revision"`
+	// Data is the digest of the bundle's data files.
+	Data string `json:"data"`
+	// Shadow: it is the shadow policy's.
+	Shadow bool `json:"shadow"`
 }
 
 // TicketEnd ends a ticket other than by an answer.

@@ -184,6 +184,10 @@ func checkCeiling(service string, b Ceiling) error {
 	return errors.Join(named("service", service), named("by", b.By), named("reason", b.Reason))
 }
 
+func checkPolicy(_ string, b Policy) error {
+	return errors.Join(named("revision", b.Revision), named("data", b.Data))
+}
+
 func named(what, s string) error {
 	if s == "" {
 		return fmt.Errorf("%s is empty", what)

@@ -288,7 +288,7 @@ func TestCheckpointDraftRefuses(t *testing.T) {
 }
 
 // goldenState is the digest of the state of two fixed chains.
-const goldenState = "37e87e3ac5424fb3274b0901471e3ea97ce9717a79f337bcaa983a4494c062b7"
+const goldenState = "2071f1e4d8279750d7355af185118dbb910210c24efc60f7c33c2afdd0a2496c"
 
 // TestGoldenState: a checkpoint that an older version wrote must not be read as
 // one of this version, when the two do not fold alike.

@@ -177,3 +177,24 @@ func foldAdopted(s *State, e Entry, _ Adopted) string {
 	s.SpentUntil, s.ClaimsMoved = e.Time.Unix(), e.Seq
 	return ""
 }
+
+func foldPolicy(s *State, _ Entry, b Policy) string {
+	if b.Shadow {
+		s.ShadowPolicy = b.Revision
+	} else {
+		s.Policy = b.Revision
+	}
+	return ""
+}
+
+// PolicyDraft records a policy that is not the one last recorded, with its
+// packed bundle.
+func PolicyDraft(s *State, p Policy, bundle []byte) (Draft, error) {
+	if last := s.Policy; !p.Shadow && last == p.Revision || p.Shadow && s.ShadowPolicy == p.Revision {
+		return Draft{}, fmt.Errorf("policy %s: %w", p.Revision, ErrExists)
+	}
+	if BlobDigest(bundle) != p.Revision {
+		return Draft{}, fmt.Errorf("policy %s: the bundle is another one", p.Revision)
+	}
+	return Draft{Kind: KindPolicy, Body: p, Blobs: [][]byte{bundle}}, nil
+}

@@ -342,3 +342,44 @@ func TestAdopted(t *testing.T) {
 		t.Error("every window of a year is spent")
 	}
 }
+
+// A decision names its policy by revision, so the chain must hold that bundle:
+// once, until another one rules.
+func TestPolicyDraft(t *testing.T) {
+	one, two := []byte("one"), []byte("two")
+	of := func(bundle []byte, shadow bool) ledger.Policy {
+		return ledger.Policy{Revision: ledger.BlobDigest(bundle), Data: ledger.BlobDigest(nil), Shadow: shadow}
+	}
+	first, err := ledger.PolicyDraft(ledger.NewState(), of(one, false), one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ch := newChain(t, at(0, first))
+	tests := map[string]struct {
+		reason string
+		policy ledger.Policy
+		bundle []byte
+		want   error
+	}{
+		"Same":    {"the one that rules is not recorded again", of(one, false), one, ledger.ErrExists},
+		"Other":   {"another one is", of(two, false), two, nil},
+		"Shadow":  {"a shadow is another matter", of(one, true), one, nil},
+		"Foreign": {"a bundle that is not the revision's is refused", of(one, true), two, errAny},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := ledger.PolicyDraft(ch.state, tt.policy, tt.bundle)
+			if tt.want == errAny && err != nil && !errors.Is(err, ledger.ErrExists) {
+				return
+			}
+			if !errors.Is(err, tt.want) {
+				t.Errorf("%s: %v, want %v", tt.reason, err, tt.want)
+			}
+		})
+	}
+	if ch.state.Policy != ledger.BlobDigest(one) || ch.state.ShadowPolicy != "" {
+		t.Errorf("recorded %q and shadow %q", ch.state.Policy, ch.state.ShadowPolicy)
+	}
+}
+
+var errAny = errors.New("any")

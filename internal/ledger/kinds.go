@@ -64,6 +64,7 @@ var kinds = map[Kind]kind{
 	KindLowered:    bodyOf(checkLowered, foldLowered),
 	KindAdopted:    bodyOf(checkAdopted, foldAdopted),
 	KindCeiling:    bodyOf(checkCeiling, foldCeiling),
+	KindPolicy:     bodyOf(checkPolicy, foldPolicy),
 }
 
 func encode(d Draft) (json.RawMessage, error) {

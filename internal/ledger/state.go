@@ -58,6 +58,8 @@ type State struct {
 	Resets     []budget.Reset
 	// Set is the digest of the documents last loaded.
 	Set string
+	// Policy and ShadowPolicy are the revisions last recorded.
+	Policy, ShadowPolicy string
 	// ClaimsMoved is the position of the last claim, outcome, freeze or thaw
 	// entry: a claim whose decision was folded before it is lost.
 	ClaimsMoved uint64

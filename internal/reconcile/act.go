@@ -146,7 +146,7 @@ func (p *pass) gateAgain(ctx context.Context, permit gate.Permit) string {
 	p.r.watchClock(ctx)
 	p.fleet = p.r.seen()
 	p.now = p.r.o.Now()
-	again, _ := p.decide(ctx, &permit)
+	again := p.decide(ctx, &permit).decision
 	if _, still := again.Permit(); !still {
 		return codes(again.Reasons)
 	}

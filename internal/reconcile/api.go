@@ -55,7 +55,11 @@ type Proposed struct {
 // Policy evaluates one gate input. It never fails: a fault is in the Ruling.
 type Policy interface {
 	Evaluate(ctx context.Context, input []byte) gate.Ruling
+	// Revision names the whole bundle, DataDigest its data alone; Pack is the
+	// bundle as bytes whose SHA-256 is the revision.
 	Revision() string
+	DataDigest() string
+	Pack() []byte
 }
 
 // Silencer knows who silenced a service.
@@ -97,6 +101,8 @@ type Options struct {
 	// Policy may be nil: observe only, with PolicyFault as the reason.
 	Policy      Policy
 	PolicyFault string
+	// Shadow rules beside Policy and binds nobody; nil: there is none.
+	Shadow Policy
 	// Executors by the part of uses before the dot.
 	Executors map[string]execute.Executor
 	Receivers []escalate.Receiver

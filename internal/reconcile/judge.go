@@ -2,12 +2,12 @@ package reconcile
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
-	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/internal/step"
 )
@@ -20,13 +20,14 @@ func (p *pass) gate(ctx context.Context) error {
 	}
 	ctx, end := p.span(ctx, "gate")
 	defer end()
-	decision, input := p.decide(ctx, nil)
+	judged := p.decide(ctx, nil)
+	decision := judged.decision
 	p.decision = decision
 	p.result.Decision = &p.decision
 	was := p.step
 	p.step = stepOf(was, decision, p.mode())
 	p.result.Step = p.step
-	if err := p.recordDecision(ctx, input); err != nil {
+	if err := p.recordDecision(ctx, judged); err != nil {
 		return fmt.Errorf("record the decision: %w", err)
 	}
 	return nil
@@ -40,7 +41,7 @@ func (p *pass) mode() spec.Mode {
 // decide is the gate on exactly these bytes. It is asked twice: before a
 // claim, and after it with the permit that the claim keeps, with fresh facts
 // and without that claim.
-func (p *pass) decide(ctx context.Context, claimed *gate.Permit) (gate.Decision, []byte) {
+func (p *pass) decide(ctx context.Context, claimed *gate.Permit) judged {
 	item, _ := p.catalogue.Item(p.proposal.Action)
 	var f gate.Facts
 	if claimed == nil {
@@ -55,19 +56,25 @@ func (p *pass) decide(ctx context.Context, claimed *gate.Permit) (gate.Decision,
 	p.silences(ctx, &f)
 	c := gate.Case{Service: p.svc, Proposal: p.proposal, Key: p.step.Key, Facts: f, Limits: p.r.limits()}
 	p.result.Balance = f.Balance
-	if p.proposal.Kind != propose.KindAction {
-		// There is nothing for a policy to look at.
-		return gate.Decide(c, gate.Ruling{}), nil
+	prepared := gate.Prepare(c)
+	if prepared.Input == nil {
+		// There is nothing for a policy to look at, which the floors know.
+		return judged{Prepared: prepared, decision: prepared.Decide(gate.Ruling{})}
 	}
-	input, err := gate.BuildInput(c)
-	if err != nil {
-		return gate.Decide(c, gate.Ruling{Fault: "input-invalid: " + err.Error()}), nil
+	rules := p.r.rules()
+	ruling := gate.Ruling{Fault: "policy-fault: " + rules.fault}
+	if rules.policy != nil {
+		ruling = rules.policy.Evaluate(ctx, prepared.Input)
 	}
-	ruling := gate.Ruling{Fault: "policy-fault: " + p.r.policyFault()}
-	if policy := p.r.policy(); policy != nil {
-		ruling = policy.Evaluate(ctx, input)
-	}
-	return gate.Decide(c, ruling), input
+	return judged{Prepared: prepared, decision: prepared.Decide(ruling), shadow: rules.shadow}
+}
+
+// judged is a decision with what it was made of.
+type judged struct {
+	gate.Prepared
+	decision gate.Decision
+	// shadow is the shadow policy of that moment; nil without one.
+	shadow Policy
 }
 
 // stepOf is what the verdict makes of a proposed step.
@@ -91,7 +98,7 @@ func stepOf(s step.Step, d gate.Decision, mode spec.Mode) step.Step {
 
 // recordDecision appends the decision unless the last one of this window said
 // the same, so that a held proposal does not write in every pass.
-func (p *pass) recordDecision(ctx context.Context, input []byte) error {
+func (p *pass) recordDecision(ctx context.Context, j judged) error {
 	if p.dry {
 		return nil
 	}
@@ -103,6 +110,14 @@ func (p *pass) recordDecision(ctx context.Context, input []byte) error {
 	if p.step.Ticket != "" {
 		body.Window = strings.TrimPrefix(string(p.step.Key), p.svc.Name+":")
 	}
+	var blobs [][]byte
+	if j.Input != nil {
+		floors, err := json.Marshal(j.Floors)
+		if err != nil {
+			return fmt.Errorf("encode the floors: %w", err)
+		}
+		body.Floors, blobs = ledger.BlobDigest(floors), [][]byte{j.Input, floors}
+	}
 	var same string
 	entries, err := p.r.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
 		same = ""
@@ -112,11 +127,7 @@ func (p *pass) recordDecision(ctx context.Context, input []byte) error {
 				return nil, nil
 			}
 		}
-		d := ledger.Draft{Kind: ledger.KindDecision, Service: p.svc.Name, Body: body}
-		if input != nil {
-			d.Blobs = [][]byte{input}
-		}
-		return []ledger.Draft{d}, nil
+		return []ledger.Draft{{Kind: ledger.KindDecision, Service: p.svc.Name, Body: body, Blobs: blobs}}, nil
 	})
 	if err != nil {
 		return err

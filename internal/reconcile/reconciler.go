@@ -38,11 +38,9 @@ type Reconciler struct {
 	outbox  outbox
 
 	mu sync.Mutex
-	// set and pol are the loaded documents and policy; fault says why there is
-	// no policy.
-	set   spec.Set
-	pol   Policy
-	fault string
+	// set and rule are the loaded documents and policies.
+	set  spec.Set
+	rule rules
 	// last is the newest result of each service, errors how many passes of it
 	// failed in a row, and again when it may be tried next.
 	last   map[string]Result
@@ -91,15 +89,15 @@ func New(ctx context.Context, o Options) (*Reconciler, error) {
 	}
 	desk := NewDesk(o.Store, approve.Groups(o.Config.Approvers), o.Now)
 	r := &Reconciler{
-		Desk: desk, o: o, log: o.Logger, tel: tel, pol: o.Policy, fault: o.PolicyFault,
+		Desk: desk, o: o, log: o.Logger, tel: tel, rule: rules{policy: o.Policy, shadow: o.Shadow, fault: o.PolicyFault},
 		last: map[string]Result{}, errors: map[string]int{}, again: map[string]time.Time{},
 		assessed: map[string]compare.Assessment{}, looked: map[string]time.Time{}, sightings: map[string]sighting{}, hints: map[string]time.Time{}, conflicts: map[string]gate.Key{},
 		wake: make(chan string, 64), quit: make(chan struct{}),
 	}
 	r.outbox = outbox{sent: map[string]escalate.Delivery{}, sending: map[string]bool{}, loose: map[string]escalate.Page{}}
 	r.woken, r.answered = r.nudge, r.tel.answered
-	if o.Policy == nil && r.fault == "" {
-		r.fault = "no policy was given"
+	if o.Policy == nil && r.rule.fault == "" {
+		r.rule.fault = "no policy was given"
 	}
 	if err := r.open(ctx); err != nil {
 		return nil, err
@@ -111,7 +109,7 @@ func New(ctx context.Context, o Options) (*Reconciler, error) {
 	r.set = withoutPlaces(set)
 	r.watch.load(r.set)
 	r.foundLoose()
-	r.tel.policyLoaded(r.pol)
+	r.tel.policyLoaded(o.Policy)
 	return r, nil
 }
 
@@ -141,15 +139,20 @@ func (r *Reconciler) Reload(ctx context.Context, policy Policy) error {
 	if err := r.recordDocuments(ctx, set); err != nil {
 		return fmt.Errorf("reload, the last good documents stay: %w", err)
 	}
+	if policy != nil {
+		if err := r.recordPolicy(ctx, policy, false); err != nil {
+			return fmt.Errorf("reload, the last good policy stays: %w", err)
+		}
+	}
 	set = withoutPlaces(set)
 	r.watch.load(set)
 	r.mu.Lock()
 	r.set = set
 	if policy != nil {
-		r.pol, r.fault = policy, ""
+		r.rule.policy, r.rule.fault = policy, ""
 	}
 	r.mu.Unlock()
-	r.tel.policyLoaded(r.policy())
+	r.tel.policyLoaded(r.rules().policy)
 	return nil
 }
 
@@ -213,18 +216,6 @@ func (r *Reconciler) Last() map[string]Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.last)
-}
-
-func (r *Reconciler) policy() Policy {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.pol
-}
-
-func (r *Reconciler) policyFault() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.fault
 }
 
 func (r *Reconciler) limits() gate.Limits {

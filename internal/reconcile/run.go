@@ -346,6 +346,9 @@ func (r *Reconciler) Start(ctx context.Context) error {
 	if err := r.recordDocuments(ctx, r.Set()); err != nil {
 		return err
 	}
+	if err := r.recordPolicies(ctx); err != nil {
+		return err
+	}
 	if r.o.Shared {
 		return nil // others watched
 	}

@@ -206,7 +206,11 @@ func (s scripted) Propose(ctx context.Context, r propose.Request) reconcile.Prop
 type ruled struct{ w *world }
 
 func (p ruled) Evaluate(_ context.Context, input []byte) gate.Ruling { return p.w.rule(input) }
-func (p ruled) Revision() string                                     { return "test" }
+func (p ruled) Revision() string                                     { return ledger.BlobDigest([]byte("test")) }
+
+func (p ruled) DataDigest() string { return ledger.BlobDigest(nil) }
+
+func (p ruled) Pack() []byte { return []byte("test") }
 
 const step30 = 30 * time.Second
 

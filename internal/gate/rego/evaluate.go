@@ -19,7 +19,7 @@ import (
 // Ruling's Fault, and a Ruling with a fault grants nothing.
 func (p *Policy) Evaluate(ctx context.Context, input []byte) (r gate.Ruling) {
 	sum := sha256.Sum256(input)
-	empty := gate.Ruling{Revision: p.Revision(), InputDigest: hex.EncodeToString(sum[:])}
+	empty := gate.Ruling{Revision: p.Revision(), DataDigest: p.DataDigest(), InputDigest: hex.EncodeToString(sum[:])}
 	fault := func(code string, err any) gate.Ruling {
 		f := empty
 		f.Fault = fmt.Sprintf("%s: %v", code, err)

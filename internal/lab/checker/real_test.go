@@ -198,7 +198,11 @@ func (s *site) Propose(context.Context, propose.Request) reconcile.Proposed {
 	}}
 }
 
-func (s *site) Revision() string { return "test" }
+func (s *site) Revision() string { return ledger.BlobDigest([]byte("test")) }
+
+func (s *site) DataDigest() string { return ledger.BlobDigest(nil) }
+
+func (s *site) Pack() []byte { return []byte("test") }
 
 func (s *site) Evaluate(context.Context, []byte) gate.Ruling {
 	rule := []gate.Rule{{Reason: "allowed", Package: "setpoint.gate"}}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/config"
 	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/ledger/sqlite"
 	measureprom "github.com/setpoint-dev/setpoint/internal/measure/prom"
 	"github.com/setpoint-dev/setpoint/internal/propose"
@@ -139,4 +140,10 @@ func (c counter) Evaluate(context.Context, []byte) gate.Ruling {
 }
 
 // Revision names the policy.
-func (counter) Revision() string { return "lab" }
+func (counter) Revision() string { return ledger.BlobDigest([]byte("lab")) }
+
+// DataDigest names its data, of which it has none.
+func (counter) DataDigest() string { return ledger.BlobDigest(nil) }
+
+// Pack is what its name is of.
+func (counter) Pack() []byte { return []byte("lab") }

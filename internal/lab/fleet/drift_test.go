@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/config"
 	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/ledger/sqlite"
 	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/propose"
@@ -31,7 +32,11 @@ func (idle) Propose(context.Context, propose.Request) reconcile.Proposed {
 	return reconcile.Proposed{Proposal: propose.Proposal{Kind: propose.KindNone}}
 }
 func (idle) Evaluate(context.Context, []byte) gate.Ruling { return gate.Ruling{Revision: "test"} }
-func (idle) Revision() string                             { return "test" }
+func (idle) Revision() string                             { return ledger.BlobDigest([]byte("test")) }
+
+func (idle) DataDigest() string { return ledger.BlobDigest(nil) }
+
+func (idle) Pack() []byte { return []byte("test") }
 
 // slow is a source that takes its time, and remembers when it was asked.
 type slow struct {
