@@ -2,9 +2,12 @@ package regotest_test
 
 import (
 	"context"
+	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
 	"github.com/setpoint-dev/setpoint/internal/gate/rego/regotest"
@@ -71,24 +74,72 @@ test_cases[name] if {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Passed != 1 || r.Failed != 3 || r.Skipped != 1 || r.OK() {
+	if r.Passed != 2 || r.Failed != 3 || r.Skipped != 1 || r.OK() || len(r.Tests) != 6 {
 		t.Errorf("got %+v", r)
 	}
 	for i, want := range []struct {
-		line int
-		text string
-	}{{7, "failed"}, {11, "regex"}, {13, "three"}} {
-		if f := r.Failures[i]; f.File != "p_test.rego" || f.Line != want.line || !strings.Contains(f.Text, want.text) {
+		line       int
+		name, text string
+	}{{7, "test_wrong", "failed"}, {11, "test_error", "regex"}, {13, "test_cases[three]", "failed"}} {
+		f := r.Failures[i]
+		if f.File != "p_test.rego" || f.Line != want.line || f.Name != "setpoint.gate_test."+want.name || !strings.Contains(f.Text, want.text) {
 			t.Errorf("failure %d: %+v, want line %d with %q", i, f, want.line, want.text)
 		}
 	}
 	if r.Coverage <= 0 || r.Coverage >= 100 || len(r.Uncovered) == 0 || r.Uncovered[0].File != "p.rego" {
 		t.Errorf("coverage %v of %+v", r.Coverage, r.Uncovered)
 	}
+	for _, one := range r.Tests {
+		if one.FailedAt != nil || one.Trace != "" || one.Output != "" {
+			t.Errorf("a reload pays for detail: %+v", one)
+		}
+	}
 	if _, err := run(t, bundle("p.rego", "package")); err == nil {
 		t.Error("tests of a bundle that does not load were run")
 	}
 	if r, err := run(t, bundle("p.rego", four)); err != nil || r.OK() {
 		t.Errorf("no tests are no passed tests: %+v (%v)", r, err)
+	}
+}
+
+// A test that goes through the cases of an empty list proves nothing.
+func TestNoCaseIsNoPass(t *testing.T) {
+	tests := "package setpoint.gate_test\n\ntest_each[name] if some name, n in {}\n"
+	r, err := run(t, bundle("p.rego", four, "p_test.rego", tests))
+	if err != nil || r.OK() || r.Skipped != 1 || r.Tests[0].Text != "no case ran" {
+		t.Errorf("got %+v (%v)", r, err)
+	}
+}
+
+func TestRunChoosesAndStops(t *testing.T) {
+	tests := `package setpoint.gate_test
+
+test_one if 1 == 1
+
+test_two if 1 == 2
+
+test_slow if {
+	some x in numbers.range(1, 100000)
+	some y in numbers.range(1, 100000)
+	x + y == 0
+}
+`
+	b, err := rego.Read(bundle("p.rego", four, "p_test.rego", tests))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := regotest.Run(context.Background(), b, regotest.Options{Run: regexp.MustCompile(`_test\.test_o`)})
+	if err != nil || r.Passed != 1 || len(r.Tests) != 1 {
+		t.Errorf("one of two: %+v (%v)", r, err)
+	}
+	o := regotest.Options{Run: regexp.MustCompile(`slow`), Timeout: 50 * time.Millisecond, Detail: true}
+	r, err = regotest.Run(context.Background(), b, o)
+	if err != nil || r.Failed != 1 || r.Tests[0].Result != regotest.Errored || !strings.Contains(r.Tests[0].Text, "cancel") {
+		t.Errorf("a test that takes too long: %+v (%v)", r, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := regotest.Run(ctx, b, regotest.Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a run that somebody ended gives %v", err)
 	}
 }
