@@ -78,6 +78,7 @@ func (k *checker) config(c Config) {
 	k.limits(c.Limits)
 	k.receivers(c.Receivers)
 	k.approvers(c.Approvers)
+	k.decisionLog(c.Policies.DecisionLog)
 	k.web(c.Web)
 	for _, name := range sortedKeys(c.Secrets) {
 		path := spec.KeyPath("secrets", name)

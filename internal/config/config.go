@@ -44,6 +44,8 @@ type Policies struct {
 	// Path is the built-in bundle when empty.
 	Path   string `yaml:"path"`
 	Shadow string `yaml:"shadow"`
+	// DecisionLog is nil for none.
+	DecisionLog *DecisionLog `yaml:"decisionLog"`
 }
 
 // Sweep is how often every service is measured.

@@ -65,6 +65,9 @@ func (c *Config) paths() []*string {
 			out = append(out, &r.PagerDuty.RoutingKeyFile)
 		}
 	}
+	if c.Policies.DecisionLog != nil {
+		out = append(out, &c.Policies.DecisionLog.Path)
+	}
 	if c.Ledger.Postgres != nil {
 		out = append(out, &c.Ledger.Postgres.DSNFile)
 	}
