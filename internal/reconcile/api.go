@@ -87,6 +87,31 @@ type LoosePages interface {
 	KeptPages() (map[string]escalate.Page, error)
 }
 
+// DecisionLog gets each decision that this process recorded.
+type DecisionLog interface {
+	// Record takes a decision to be written. It never waits and never fails; a
+	// decision that was not written is counted.
+	Record(ctx context.Context, r Recorded)
+	// Lost is how many were not written since the start.
+	Lost() uint64
+}
+
+// Recorded is a decision as the ledger has it, with what it was made of. It is
+// not to be changed.
+type Recorded struct {
+	// ID is that of the entry, e.g. d118.
+	ID      string
+	Time    time.Time
+	Service string
+	Decided ledger.Decided
+	// Input are the bytes that policy saw; nil where there was nothing to rule
+	// on.
+	Input []byte
+	// Policy ruled, in Took; nil where none did.
+	Policy Policy
+	Took   time.Duration
+}
+
 // Documents gives the desired state anew each time it is asked.
 type Documents func() (spec.Set, error)
 
@@ -103,6 +128,8 @@ type Options struct {
 	PolicyFault string
 	// Shadow rules beside Policy and binds nobody; nil: there is none.
 	Shadow Policy
+	// DecisionLog may be nil.
+	DecisionLog DecisionLog
 	// Executors by the part of uses before the dot.
 	Executors map[string]execute.Executor
 	Receivers []escalate.Receiver

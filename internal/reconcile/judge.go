@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
@@ -62,17 +63,22 @@ func (p *pass) decide(ctx context.Context, claimed *gate.Permit) judged {
 		return judged{Prepared: prepared, decision: prepared.Decide(gate.Ruling{})}
 	}
 	rules := p.r.rules()
-	ruling := gate.Ruling{Fault: "policy-fault: " + rules.fault}
+	ruling, began := gate.Ruling{Fault: "policy-fault: " + rules.fault}, time.Now()
 	if rules.policy != nil {
 		ruling = rules.policy.Evaluate(ctx, prepared.Input)
 	}
-	return judged{Prepared: prepared, decision: prepared.Decide(ruling), shadow: rules.shadow}
+	took := time.Since(began)
+	return judged{Prepared: prepared, decision: prepared.Decide(ruling), policy: rules.policy, took: took, shadow: rules.shadow}
 }
 
 // judged is a decision with what it was made of.
 type judged struct {
 	gate.Prepared
 	decision gate.Decision
+	// policy ruled on it, and took so long; nil without one, and where there was
+	// nothing to rule on.
+	policy Policy
+	took   time.Duration
 	// shadow is the shadow policy of that moment; nil without one.
 	shadow Policy
 }
@@ -97,7 +103,8 @@ func stepOf(s step.Step, d gate.Decision, mode spec.Mode) step.Step {
 }
 
 // recordDecision appends the decision unless the last one of this window said
-// the same, so that a held proposal does not write in every pass.
+// the same, so that a held proposal does not write in every pass. The shadow
+// policy is asked only about news, and after the decision was made.
 func (p *pass) recordDecision(ctx context.Context, j judged) error {
 	if p.dry {
 		return nil
@@ -119,7 +126,8 @@ func (p *pass) recordDecision(ctx context.Context, j judged) error {
 		body.Floors, blobs = ledger.BlobDigest(floors), [][]byte{j.Input, floors}
 	}
 	var same string
-	entries, err := p.r.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
+	news, asked := false, false
+	plan := func(s *ledger.State) ([]ledger.Draft, error) {
 		same = ""
 		if known := s.Services[p.svc.Name]; known != nil {
 			if last := s.Decisions[known.Decision]; last != nil && sameDecision(last.Decided, body) {
@@ -127,21 +135,41 @@ func (p *pass) recordDecision(ctx context.Context, j judged) error {
 				return nil, nil
 			}
 		}
+		if news = true; !asked {
+			return nil, nil
+		}
 		return []ledger.Draft{{Kind: ledger.KindDecision, Service: p.svc.Name, Body: body, Blobs: blobs}}, nil
-	})
+	}
+	entries, err := p.r.book.append(ctx, plan)
+	if err == nil && news {
+		// Outside of the book, which others wait for.
+		body.Shadow, asked = p.r.shadowed(ctx, j), true
+		entries, err = p.r.book.append(ctx, plan)
+	}
 	if err != nil {
 		return err
 	}
 	p.decisionID = same
 	for _, e := range entries {
 		if e.Kind == ledger.KindDecision && e.Service == p.svc.Name {
-			p.decisionID = fmt.Sprintf("d%d", e.Seq)
-			p.r.tel.decided(p.svc.Name, p.proposal, p.decision)
-			p.r.log.Info("decided", "service", p.svc.Name, "key", p.step.Key, "action", p.proposal.Action,
-				"verdict", p.decision.Verdict, "step", p.step.Kind, "reason", codes(p.decision.Reasons), "decision", p.decisionID)
+			p.recorded(ctx, e, body, j)
 		}
 	}
 	return nil
+}
+
+// recorded tells of a decision that has just been recorded.
+func (p *pass) recorded(ctx context.Context, e ledger.Entry, body ledger.Decided, j judged) {
+	p.decisionID = fmt.Sprintf("d%d", e.Seq)
+	p.r.tel.decided(p.svc.Name, p.proposal, p.decision)
+	p.r.tel.shadowed(p.decision, body.Shadow)
+	p.r.log.Info("decided", "service", p.svc.Name, "key", p.step.Key, "action", p.proposal.Action,
+		"verdict", p.decision.Verdict, "step", p.step.Kind, "reason", codes(p.decision.Reasons), "decision", p.decisionID)
+	if p.r.o.DecisionLog != nil {
+		p.r.o.DecisionLog.Record(ctx, Recorded{
+			ID: p.decisionID, Time: e.Time, Service: p.svc.Name, Decided: body, Input: j.Input, Policy: j.policy, Took: j.took,
+		})
+	}
 }
 
 // sameDecision compares what people and the next step see.

@@ -58,6 +58,8 @@ type Reconciler struct {
 	conflicts map[string]gate.Key
 	// checkpoint is where the fold of the ledger began.
 	checkpoint ledger.Checkpoint
+	// strays are evaluations of the shadow policy that were left behind.
+	strays atomic.Int32
 	// slots are those of Run; nil without it.
 	slots chan struct{}
 
@@ -85,6 +87,9 @@ func New(ctx context.Context, o Options) (*Reconciler, error) {
 	}
 	tel, err := newTelemetry(o.Registerer)
 	if err != nil {
+		return nil, err
+	}
+	if err := tel.decisionLog(o.Registerer, o.DecisionLog); err != nil {
 		return nil, err
 	}
 	desk := NewDesk(o.Store, approve.Groups(o.Config.Approvers), o.Now)

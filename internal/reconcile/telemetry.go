@@ -46,6 +46,8 @@ type telemetry struct {
 	timeToMet      prometheus.Histogram
 	conflicts      *prometheus.CounterVec
 	clocksApart    prometheus.Gauge
+	shadows        *prometheus.CounterVec
+	shadowDiffs    *prometheus.CounterVec
 }
 
 // serviceAttribute is the span attribute of every span of a pass.
@@ -89,6 +91,8 @@ func newTelemetry(reg prometheus.Registerer) (*telemetry, error) {
 		effects:        counter("setpoint_effects_total", "What became of what was sent.", "service", "action", "effect"),
 		conflicts:      counter("setpoint_key_conflicts_total", "Claims refused because the key is held with other bytes.", "service"),
 		clocksApart:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_clocks_apart", Help: "1 while the clocks of host, ledger and sources differ by more than 5 s, which holds everything."}),
+		shadows:        counter("setpoint_policy_shadow_decisions_total", "Recorded decisions that the shadow policy was asked about: same, differs or fault.", "result"),
+		shadowDiffs:    counter("setpoint_policy_shadow_diffs_total", "Recorded decisions that the shadow policy would have made otherwise, by the verdict that binds and its own.", "from", "to"),
 		outcomes:       counter("setpoint_outcomes_total", "Outcomes of actions, from measurement.", "service", "action", "outcome"),
 		balance:        gauge("setpoint_autonomy_budget_remaining", "Autonomy budget left; action is empty for the global one.", "service", "action"),
 		pagesOpen:      gauge("setpoint_pages_open", "Open pages by receiver.", "receiver"),
@@ -121,7 +125,7 @@ func (t *telemetry) register(reg prometheus.Registerer) error {
 		t.passDuration, t.passes, t.lastPass, t.sweepLate, t.serviceState, t.errorBudget, t.measurementAge,
 		t.decisions, t.effects, t.outcomes, t.balance, t.pagesOpen, t.receiverFails, t.policyInfo,
 		t.modelRequests, t.modelTokens, t.writable, t.isFrozen, t.approvalsOpen, t.approvalWait, t.driftAge, t.timeToMet,
-		t.conflicts, t.clocksApart,
+		t.conflicts, t.clocksApart, t.shadows, t.shadowDiffs,
 	} {
 		errs = append(errs, reg.Register(c))
 	}
@@ -219,6 +223,39 @@ func (t *telemetry) decided(service string, p propose.Proposal, d gate.Decision)
 		reason = d.Reasons[0].Code
 	}
 	t.decisions.WithLabelValues(service, p.Action, d.Verdict.String(), reason).Inc()
+}
+
+// decisionLog shows how many decisions a log lacks.
+func (t *telemetry) decisionLog(reg prometheus.Registerer, log DecisionLog) error {
+	if reg == nil || log == nil {
+		return nil
+	}
+	return reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "setpoint_decision_log_lost_total", Help: "Recorded decisions that were not written to the decision log.",
+	}, func() float64 { return float64(log.Lost()) }))
+}
+
+// shadowed counts what the shadow policy would have led to; nil: it was not
+// asked. A fault says nothing of its rules, so it is no difference.
+func (t *telemetry) shadowed(d gate.Decision, s *ledger.Shadow) {
+	switch {
+	case s == nil:
+	case s.Fault != "":
+		t.shadows.WithLabelValues("fault").Inc()
+	case !s.Differs:
+		t.shadows.WithLabelValues("same").Inc()
+	default:
+		t.shadows.WithLabelValues("differs").Inc()
+		t.shadowDiffs.WithLabelValues(verdictWord(d.Verdict, d.Hold), verdictWord(s.Verdict, s.Hold)).Inc()
+	}
+}
+
+// verdictWord tells a refusal for now from one for good.
+func verdictWord(v gate.Verdict, hold bool) string {
+	if hold {
+		return "hold"
+	}
+	return v.String()
 }
 
 func (t *telemetry) effect(service, action string, e execute.Effect) {
