@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,17 +16,39 @@ import (
 // (RFC 8785 numbers are IEEE doubles). Beyond it two values share one text.
 const maxExact = 1<<53 - 1
 
-// canonicalJSON is RFC 8785: sorted keys, ECMAScript numbers, no spaces.
+// canonicalJSON is RFC 8785: sorted keys, ECMAScript numbers, no spaces. The
+// fields of v's structs must stand in the order of their names: then
+// encoding/json writes the canonical form already, but for the rare texts that
+// odd looks for, and those go through the library that knows the whole rule.
 func canonicalJSON(v any) ([]byte, error) {
-	raw, err := json.Marshal(v)
-	if err != nil {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
+	}
+	raw := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	if !odd(raw) {
+		return raw, nil
 	}
 	out, err := jcs.Transform(raw)
 	if err != nil {
 		return nil, fmt.Errorf("canonical form: %w", err)
 	}
 	return out, nil
+}
+
+// odd reports whether JSON of encoding/json with sorted fields may not be in
+// canonical form: it escapes more than it must, sorts the keys of maps by bytes
+// and not by UTF-16 units, which only differs beyond ASCII, and knows a minus
+// zero.
+func odd(raw []byte) bool {
+	for _, b := range raw {
+		if b >= utf8.RuneSelf {
+			return true
+		}
+	}
+	return bytes.Contains(raw, []byte(`\u`)) || bytes.Contains(raw, []byte("-0"))
 }
 
 // checkTexts refuses invalid UTF-8, which encoding/json would silently turn

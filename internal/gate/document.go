@@ -2,106 +2,109 @@ package gate
 
 import (
 	"encoding/json"
+	"math"
+	"strconv"
 )
 
 // document is the gate input. Every field is required; what is not known is
-// "unknown". The JSON Schema is generated from these types.
+// "unknown". The JSON Schema is generated from these types. Here and below the
+// fields stand in the order of their names in JSON, which is the canonical one.
 type document struct {
-	Version      string          `json:"version" jsonschema:"the version of this document"`
-	Now          string          `json:"now" jsonschema:"the time of the decision, RFC 3339 UTC"`
-	Service      serviceIn       `json:"service"`
-	State        stateIn         `json:"state" jsonschema:"the measured state of the service"`
-	Proposal     proposalIn      `json:"proposal" jsonschema:"what is proposed, without any prose"`
 	Action       actionIn        `json:"action" jsonschema:"the proposed action as the reviewed documents have it"`
-	Live         liveIn          `json:"live" jsonschema:"the observed state of the action's target"`
-	Tried        []triedIn       `json:"tried" jsonschema:"actions already taken, oldest first"`
 	Balance      balanceIn       `json:"balance" jsonschema:"the autonomy budget left for this action"`
-	Dependencies []dependencyIn  `json:"dependencies" jsonschema:"the services in dependsOn"`
 	Changes      []changeIn      `json:"changes" jsonschema:"the change feed, newest first; empty also when there is none"`
-	Maintenance  []maintenanceIn `json:"maintenance" jsonschema:"maintenances in force"`
-	Exceptions   []exceptionIn   `json:"exceptions" jsonschema:"exceptions in force"`
-	Silences     []silenceIn     `json:"silences" jsonschema:"silences in force"`
-	Ownership    string          `json:"ownership" jsonschema:"who else controls the target, none or unknown"`
-	Window       windowIn        `json:"window"`
+	Dependencies []dependencyIn  `json:"dependencies" jsonschema:"the services in dependsOn"`
 	Documents    documentsIn     `json:"documents"`
+	Exceptions   []exceptionIn   `json:"exceptions" jsonschema:"exceptions in force"`
+	Live         liveIn          `json:"live" jsonschema:"the observed state of the action's target"`
+	Maintenance  []maintenanceIn `json:"maintenance" jsonschema:"maintenances in force"`
+	Now          string          `json:"now" jsonschema:"the time of the decision, RFC 3339 UTC"`
+	Ownership    string          `json:"ownership" jsonschema:"who else controls the target, none or unknown"`
+	Proposal     proposalIn      `json:"proposal" jsonschema:"what is proposed, without any prose"`
+	Service      serviceIn       `json:"service"`
+	Silences     []silenceIn     `json:"silences" jsonschema:"silences in force"`
+	State        stateIn         `json:"state" jsonschema:"the measured state of the service"`
+	Tried        []triedIn       `json:"tried" jsonschema:"actions already taken, oldest first"`
+	Version      string          `json:"version" jsonschema:"the version of this document"`
+	Window       windowIn        `json:"window"`
 }
 
 type serviceIn struct {
+	Mode  modeEnum `json:"mode"`
 	Name  string   `json:"name"`
 	Owner string   `json:"owner"`
-	Mode  modeEnum `json:"mode"`
 }
 
 type stateIn struct {
-	State        stateEnum     `json:"state"`
-	Reason       string        `json:"reason"`
-	SinceSeconds numberIn      `json:"sinceSeconds"`
 	Episode      string        `json:"episode"`
 	Objectives   []objectiveIn `json:"objectives"`
+	Reason       string        `json:"reason"`
+	SinceSeconds numberIn      `json:"sinceSeconds"`
+	State        stateEnum     `json:"state"`
 }
 
 type objectiveIn struct {
-	ID     string    `json:"id"`
-	State  stateEnum `json:"state"`
-	Reason string    `json:"reason"`
+	BurnRates            []burnIn `json:"burnRates"`
+	ErrorBudgetRemaining numberIn `json:"errorBudgetRemaining"`
 	// Group is the worst group of an objective that has groups, e.g. host="a";
 	// none where it has none.
-	Group                string   `json:"group"`
-	Target               numberIn `json:"target"`
-	JudgeErrorRatio      numberIn `json:"judgeErrorRatio"`
-	ErrorBudgetRemaining numberIn `json:"errorBudgetRemaining"`
-	SampleAgeSeconds     numberIn `json:"sampleAgeSeconds"`
-	BurnRates            []burnIn `json:"burnRates"`
+	Group            string    `json:"group"`
+	ID               string    `json:"id"`
+	JudgeErrorRatio  numberIn  `json:"judgeErrorRatio"`
+	Reason           string    `json:"reason"`
+	SampleAgeSeconds numberIn  `json:"sampleAgeSeconds"`
+	State            stateEnum `json:"state"`
+	Target           numberIn  `json:"target"`
 }
 
 type burnIn struct {
-	ShortSeconds float64  `json:"shortSeconds"`
-	LongSeconds  float64  `json:"longSeconds"`
-	Factor       numberIn `json:"factor"`
-	Page         bool     `json:"page"`
-	ShortRate    numberIn `json:"shortRate"`
-	LongRate     numberIn `json:"longRate"`
 	Burning      bool     `json:"burning"`
 	Covered      bool     `json:"covered"`
+	Factor       numberIn `json:"factor"`
+	LongRate     numberIn `json:"longRate"`
+	LongSeconds  float64  `json:"longSeconds"`
+	Page         bool     `json:"page"`
+	ShortRate    numberIn `json:"shortRate"`
+	ShortSeconds float64  `json:"shortSeconds"`
 }
 
 type proposalIn struct {
 	Action     string       `json:"action"`
 	Parameters parametersIn `json:"parameters"`
-	Undo       bool         `json:"undo"`
 	Proposer   proposerIn   `json:"proposer"`
+	Undo       bool         `json:"undo"`
 }
 
 type proposerIn struct {
-	Kind     string `json:"kind"`
 	Endpoint string `json:"endpoint"`
+	Kind     string `json:"kind"`
 	Model    string `json:"model"`
 }
 
 type actionIn struct {
-	Name     string       `json:"name"`
-	Uses     string       `json:"uses"`
 	Class    classEnum    `json:"class"`
-	Reversal reversalEnum `json:"reversal"`
 	Mark     markEnum     `json:"mark"`
+	Name     string       `json:"name"`
+	Reversal reversalEnum `json:"reversal"`
 	Target   string       `json:"target" jsonschema:"the canonical target"`
+	Uses     string       `json:"uses"`
 }
 
 type triedIn struct {
 	Action      string       `json:"action"`
-	Parameters  parametersIn `json:"parameters"`
-	SecondsAgo  numberIn     `json:"secondsAgo"`
+	After       numberIn     `json:"after"`
+	Before      numberIn     `json:"before"`
 	Effect      string       `json:"effect"`
 	Outcome     string       `json:"outcome"`
-	Before      numberIn     `json:"before"`
-	After       numberIn     `json:"after"`
+	Parameters  parametersIn `json:"parameters"`
+	SecondsAgo  numberIn     `json:"secondsAgo"`
 	ThisEpisode bool         `json:"thisEpisode"`
 }
 
 type balanceIn struct {
-	Remaining numberIn `json:"remaining"`
 	Capacity  numberIn `json:"capacity"`
 	Global    numberIn `json:"global" jsonschema:"what is left of the global balance"`
+	Remaining numberIn `json:"remaining"`
 }
 
 type dependencyIn struct {
@@ -111,27 +114,27 @@ type dependencyIn struct {
 
 type changeIn struct {
 	SecondsAgo numberIn `json:"secondsAgo"`
-	What       string   `json:"what"`
 	Version    string   `json:"version"`
+	What       string   `json:"what"`
 }
 
 type maintenanceIn struct {
-	ID           string   `json:"id"`
-	Effect       modeEnum `json:"effect"`
 	By           string   `json:"by"`
+	Effect       modeEnum `json:"effect"`
+	ID           string   `json:"id"`
 	UntilSeconds numberIn `json:"untilSeconds"`
 }
 
 type exceptionIn struct {
-	Name         string   `json:"name"`
 	Effect       modeEnum `json:"effect"`
+	Name         string   `json:"name"`
 	Owner        string   `json:"owner"`
 	UntilSeconds numberIn `json:"untilSeconds"`
 }
 
 type silenceIn struct {
-	ID           string   `json:"id"`
 	By           string   `json:"by"`
+	ID           string   `json:"id"`
 	UntilSeconds numberIn `json:"untilSeconds"`
 }
 
@@ -162,10 +165,16 @@ type numberIn struct {
 	Known bool
 }
 
+// unknownJSON is Unknown in JSON.
+var unknownJSON = []byte(`"` + Unknown + `"`)
+
 // MarshalJSON writes the number or "unknown".
 func (n numberIn) MarshalJSON() ([]byte, error) {
 	if !n.Known {
-		return json.Marshal(Unknown)
+		return unknownJSON, nil
+	}
+	if i := int64(n.Value); float64(i) == n.Value && i <= maxExact && i >= -maxExact && (i != 0 || !math.Signbit(n.Value)) {
+		return strconv.AppendInt(nil, i, 10), nil
 	}
 	return json.Marshal(n.Value)
 }
@@ -179,7 +188,7 @@ type liveIn struct {
 // MarshalJSON writes the object or "unknown".
 func (l liveIn) MarshalJSON() ([]byte, error) {
 	if !l.Known {
-		return json.Marshal(Unknown)
+		return unknownJSON, nil
 	}
 	return json.Marshal(l.Values)
 }

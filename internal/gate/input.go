@@ -34,13 +34,13 @@ func BuildInput(c Case) ([]byte, error) {
 	}
 	doc := document{
 		Version: InputVersion, Now: stamp(c.Facts.Now),
-		Service:      serviceIn{c.Service.Name, c.Service.Remediation.Owner, modeEnum(c.Service.Remediation.Mode.String())},
+		Service:      serviceOf(c),
 		State:        stateOf(c),
 		Proposal:     proposalOf(c),
 		Action:       actionOf(c),
 		Live:         liveOf(c.Facts.Item),
 		Tried:        triedOf(c),
-		Balance:      balanceIn{known(c.Facts.Balance.Remaining), known(c.Facts.Balance.Capacity), known(c.Facts.Balance.GlobalRemaining)},
+		Balance:      balanceOf(c),
 		Dependencies: dependenciesOf(c),
 		Changes:      changesOf(c),
 		Maintenance:  maintenanceOf(c),
@@ -48,13 +48,23 @@ func BuildInput(c Case) ([]byte, error) {
 		Silences:     silencesOf(c),
 		Ownership:    orUnknown(c.Facts.Ownership),
 		Window:       windowOf(c),
-		Documents:    documentsIn{since(c.Facts.Now, c.Facts.DocumentsChangedAt)},
+		Documents:    documentsIn{ChangedSeconds: since(c.Facts.Now, c.Facts.DocumentsChangedAt)},
 	}
 	out, err := canonicalJSON(doc)
 	if err != nil {
 		return nil, fmt.Errorf("gate input: %w", err)
 	}
 	return out, nil
+}
+
+func serviceOf(c Case) serviceIn {
+	r := c.Service.Remediation
+	return serviceIn{Name: c.Service.Name, Owner: r.Owner, Mode: modeEnum(r.Mode.String())}
+}
+
+func balanceOf(c Case) balanceIn {
+	b := c.Facts.Balance
+	return balanceIn{Remaining: known(b.Remaining), Capacity: known(b.Capacity), Global: known(b.GlobalRemaining)}
 }
 
 func stateOf(c Case) stateIn {
@@ -105,7 +115,7 @@ func objectiveOf(o compare.Objective) objectiveIn {
 func proposalOf(c Case) proposalIn {
 	p := c.Proposal
 	in := proposalIn{Action: p.Action, Parameters: parametersIn(p.Parameters), Undo: isUndo(c),
-		Proposer: proposerIn{orUnknown(p.Proposer.Kind), p.Proposer.Endpoint, p.Proposer.Model}}
+		Proposer: proposerIn{Kind: orUnknown(p.Proposer.Kind), Endpoint: p.Proposer.Endpoint, Model: p.Proposer.Model}}
 	if in.Parameters == nil {
 		in.Parameters = parametersIn{}
 	}
@@ -115,9 +125,12 @@ func proposalOf(c Case) proposalIn {
 func actionOf(c Case) actionIn {
 	a, ok := c.Service.Action(c.Proposal.Action)
 	if !ok {
-		return actionIn{c.Proposal.Action, Unknown, Unknown, Unknown, Unknown, Unknown}
+		return actionIn{Name: c.Proposal.Action, Uses: Unknown, Class: Unknown, Reversal: Unknown, Mark: Unknown, Target: Unknown}
 	}
-	return actionIn{a.Name, a.Uses, classEnum(orUnknown(string(a.Class))), reversalEnum(orUnknown(string(a.Reversal))), markEnum(orUnknown(string(a.Mark()))), a.Canonical()}
+	return actionIn{
+		Name: a.Name, Uses: a.Uses, Class: classEnum(orUnknown(string(a.Class))), Reversal: reversalEnum(orUnknown(string(a.Reversal))),
+		Mark: markEnum(orUnknown(string(a.Mark()))), Target: a.Canonical(),
+	}
 }
 
 // liveOf keeps the observed values of a known type; others are unknown.
@@ -168,7 +181,7 @@ func dependenciesOf(c Case) []dependencyIn {
 	}
 	out := []dependencyIn{}
 	for _, n := range slices.Sorted(maps.Keys(names)) {
-		out = append(out, dependencyIn{n, stateWord(dependencyState(c, n))})
+		out = append(out, dependencyIn{Service: n, State: stateWord(dependencyState(c, n))})
 	}
 	return out
 }
@@ -176,7 +189,7 @@ func dependenciesOf(c Case) []dependencyIn {
 func changesOf(c Case) []changeIn {
 	out := []changeIn{}
 	for _, ch := range c.Facts.Changes {
-		out = append(out, changeIn{since(c.Facts.Now, ch.At), ch.What, ch.Version})
+		out = append(out, changeIn{SecondsAgo: since(c.Facts.Now, ch.At), What: ch.What, Version: ch.Version})
 	}
 	return out
 }
@@ -184,7 +197,7 @@ func changesOf(c Case) []changeIn {
 func maintenanceOf(c Case) []maintenanceIn {
 	out := []maintenanceIn{}
 	for _, h := range inForce(c.Facts.Maintenances, c.Facts.Now) {
-		out = append(out, maintenanceIn{h.ID, modeEnum(h.Effect.String()), h.By, until(c.Facts.Now, h.Until)})
+		out = append(out, maintenanceIn{ID: h.ID, Effect: modeEnum(h.Effect.String()), By: h.By, UntilSeconds: until(c.Facts.Now, h.Until)})
 	}
 	return out
 }
@@ -192,7 +205,7 @@ func maintenanceOf(c Case) []maintenanceIn {
 func exceptionsOf(c Case) []exceptionIn {
 	out := []exceptionIn{}
 	for _, e := range exceptionsInForce(c) {
-		out = append(out, exceptionIn{e.Name, modeEnum(e.Effect.String()), e.Owner, until(c.Facts.Now, e.Until)})
+		out = append(out, exceptionIn{Name: e.Name, Effect: modeEnum(e.Effect.String()), Owner: e.Owner, UntilSeconds: until(c.Facts.Now, e.Until)})
 	}
 	return out
 }
@@ -202,7 +215,7 @@ func exceptionsOf(c Case) []exceptionIn {
 func silencesOf(c Case) []silenceIn {
 	out := []silenceIn{}
 	for _, h := range inForce(c.Facts.Silences, c.Facts.Now) {
-		out = append(out, silenceIn{h.ID, h.By, until(c.Facts.Now, h.Until)})
+		out = append(out, silenceIn{ID: h.ID, By: h.By, UntilSeconds: until(c.Facts.Now, h.Until)})
 	}
 	return out
 }

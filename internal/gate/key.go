@@ -82,15 +82,15 @@ func (k Key) Window(service string) (WindowID, error) {
 	return ParseWindowID(id)
 }
 
-// digestBody is what a digest covers. Field order does not matter: the bytes
-// are canonical.
+// digestBody is what a digest covers, in the order of the names in JSON, which is
+// the canonical one.
 type digestBody struct {
-	Service    string             `json:"service"`
-	Key        Key                `json:"key"`
-	Action     string             `json:"action"`
-	Uses       string             `json:"uses"`
-	Target     spec.Target        `json:"target"`
-	Parameters propose.Parameters `json:"parameters"`
+	Action     string       `json:"action"`
+	Key        Key          `json:"key"`
+	Parameters parametersIn `json:"parameters"`
+	Service    string       `json:"service"`
+	Target     spec.Target  `json:"target"`
+	Uses       string       `json:"uses"`
 }
 
 // Digest is the SHA-256 (hex) over canonical JSON (RFC 8785) of service, key,
@@ -101,7 +101,7 @@ func Digest(service string, key Key, a spec.Action, p propose.Parameters) (strin
 	if p == nil {
 		p = propose.Parameters{}
 	}
-	body := digestBody{Service: service, Key: key, Action: a.Name, Uses: a.Uses, Target: a.Target, Parameters: p}
+	body := digestBody{Service: service, Key: key, Action: a.Name, Uses: a.Uses, Target: a.Target, Parameters: parametersIn(p)}
 	texts := []string{service, string(key), a.Name, a.Uses, a.Target.URL, a.Target.StatusURL, a.Target.Secret}
 	if err := checkTexts(slices.Concat(texts, a.Target.Argv, a.Target.StatusArgv)...); err != nil {
 		return "", fmt.Errorf("digest of %.60s: %w", a.Name, err)

@@ -267,18 +267,19 @@ func (a Action) Canonical() string {
 }
 
 // Target is where an action goes: the keys of its executor, and no other. The
-// model never names it.
+// model never names it. The fields stand in the order of their names in JSON,
+// which is the canonical one.
 type Target struct {
-	URL       string `json:"url,omitempty"`
-	StatusURL string `json:"statusURL,omitempty"`
-	// Secret names an entry of setpoint.yaml's secrets.
-	Secret string `json:"secret,omitempty"`
-	Dedup  bool   `json:"dedup,omitempty"`
 	// Argv is the program, by its path, and its arguments, of which those that
 	// Placeholder reads stand for parameters.
-	Argv []string `json:"argv,omitempty"`
+	Argv  []string `json:"argv,omitempty"`
+	Dedup bool     `json:"dedup,omitempty"`
+	// Secret names an entry of setpoint.yaml's secrets.
+	Secret string `json:"secret,omitempty"`
 	// StatusArgv prints what became of the key in SETPOINT_KEY.
 	StatusArgv []string `json:"statusArgv,omitempty"`
+	StatusURL  string   `json:"statusURL,omitempty"`
+	URL        string   `json:"url,omitempty"`
 }
 
 // ParameterType is the type of a parameter's value.

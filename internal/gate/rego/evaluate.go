@@ -31,18 +31,14 @@ func (p *Policy) Evaluate(ctx context.Context, input []byte) (r gate.Ruling) {
 			r = fault(gate.FaultPanic, caught)
 		}
 	}()
-	doc, err := gate.DecodeInput(input)
+	value, err := parseInput(input)
 	if errors.Is(err, gate.ErrInputTooLarge) {
 		return fault(gate.FaultInputTooLarge, err)
 	}
 	if err != nil {
 		return fault(gate.FaultInputInvalid, err)
 	}
-	now, err := inputTime(doc)
-	if err != nil {
-		return fault(gate.FaultInputInvalid, err)
-	}
-	value, err := ast.InterfaceToValue(doc)
+	now, err := inputTime(value)
 	if err != nil {
 		return fault(gate.FaultInputInvalid, err)
 	}
@@ -70,9 +66,14 @@ func stopped(cause error) string {
 }
 
 // inputTime is the only time that a policy may know.
-func inputTime(doc any) (time.Time, error) {
-	o, _ := doc.(map[string]any)
-	s, _ := o["now"].(string)
+func inputTime(input ast.Value) (time.Time, error) {
+	s := ""
+	if o, ok := input.(ast.Object); ok {
+		if t := o.Get(ast.InternedTerm("now")); t != nil {
+			v, _ := t.Value.(ast.String)
+			s = string(v)
+		}
+	}
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("now: %w", err)

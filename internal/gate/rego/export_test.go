@@ -5,3 +5,6 @@ var (
 	Impure        = impure
 	DecodeElement = decodeElement
 )
+
+// ParseInput is parseInput.
+var ParseInput = parseInput

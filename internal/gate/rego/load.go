@@ -250,7 +250,7 @@ func queryOf(sets []ruleSet) string {
 			lines = append(lines, fmt.Sprintf("s%d := [x | some x in data.setpoint.team[input.service.owner].%s]", i, s.name))
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("s%d := [x | some x in data.setpoint.gate.%s]", i, s.name))
+		lines = append(lines, fmt.Sprintf("s%d := data.setpoint.gate.%s", i, s.name))
 	}
 	if len(lines) == 0 {
 		return "true"

@@ -20,8 +20,8 @@ func Unpack(raw []byte) (Bundle, error) {
 	for rest := raw; len(rest) > 0; {
 		var path, data []byte
 		var err error
-		if path, rest, err = field(rest); err == nil {
-			data, rest, err = field(rest)
+		if path, rest, err = next(rest); err == nil {
+			data, rest, err = next(rest)
 		}
 		switch {
 		case err != nil:
@@ -49,7 +49,7 @@ func pack(files []File) []byte {
 	return out
 }
 
-func field(raw []byte) (value, rest []byte, err error) {
+func next(raw []byte) (value, rest []byte, err error) {
 	const size = 8
 	if len(raw) < size {
 		return nil, nil, errors.New("not a packed policy bundle: it ends within a length")

@@ -86,10 +86,10 @@ func TestEvaluate(t *testing.T) {
 			c.Proposal.Parameters["replicas"] = tc.replicas
 			in := input(t, c)
 			got := p.Evaluate(context.Background(), in)
-			if got.Revision != p.Revision() || len(got.InputDigest) != 64 {
+			if got.Revision != p.Revision() || got.DataDigest != p.DataDigest() || len(got.InputDigest) != 64 {
 				t.Errorf("revision %q, input digest %q", got.Revision, got.InputDigest)
 			}
-			got.Revision, got.InputDigest = "", ""
+			got.Revision, got.DataDigest, got.InputDigest = "", "", ""
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
