@@ -5,7 +5,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,24 +17,51 @@ func readData(files []File) (map[string]any, []Finding) {
 	root := map[string]any{}
 	var fs []Finding
 	for _, f := range files {
-		fail := func(text string) { fs = append(fs, Finding{File: f.Path, Code: CodeData, Text: text}) }
+		fail := func(line int, text string) {
+			fs = append(fs, Finding{File: f.Path, Line: line, Code: CodeData, Text: text})
+		}
 		var doc map[string]any
 		if err := util.Unmarshal(f.Data, &doc); err != nil {
-			fail("not one JSON or YAML object: " + err.Error())
+			fail(brokenAt(err), "not one JSON or YAML object: "+err.Error())
 			continue
 		}
-		if p := firstNull(doc, "data"); p != "" {
-			fail(p + " is null, which sorts below every number; leave it out or give a value")
+		if p := firstNull(doc, nil); p != nil {
+			fail(lineOf(f.Data, p), p.String()+" is null, which sorts below every number; leave it out or give a value")
 			continue
 		}
 		if err := merge(root, folder(f.Path), doc); err != nil {
-			fail(err.Error())
+			fail(0, err.Error())
 		}
 	}
-	if _, ok := root["setpoint"]; ok {
-		fs = append(fs, Finding{Code: CodeData, Text: "data has the key setpoint, which is reserved for packages: data cannot grant"})
+	fs = append(fs, ownedKeys(files, root)...)
+	return root, fs
+}
+
+// ownedKeys are the keys of data that mean something by themselves: that of the
+// packages, and exceptions, which must end.
+func ownedKeys(files []File, root map[string]any) []Finding {
+	var fs []Finding
+	fail := func(p dataPath, text string, args ...any) {
+		f := Finding{Code: CodeData, Text: fmt.Sprintf(text, args...)}
+		f.File, f.Line = sourceOf(files, p)
+		fs = append(fs, f)
 	}
-	return root, append(fs, openExceptions(root)...)
+	if _, ok := root["setpoint"]; ok {
+		fail(dataPath{"setpoint"}, "data has the key setpoint, which is reserved for packages: data cannot grant")
+	}
+	list, ok := root["exceptions"].([]any)
+	if _, present := root["exceptions"]; present && !ok {
+		fail(dataPath{"exceptions"}, "data.exceptions must be a list of objects with until")
+	}
+	for i, e := range list {
+		// An exception for ever is a rule, and belongs where rules are read.
+		o, ok := e.(map[string]any)
+		until, _ := o["until"].(string)
+		if _, err := time.Parse(time.RFC3339, until); !ok || err != nil {
+			fail(dataPath{"exceptions", i}, "data.exceptions[%d] has no until as an RFC 3339 time", i)
+		}
+	}
+	return fs
 }
 
 func folder(p string) []string {
@@ -80,41 +106,23 @@ func mergeObjects(into, from map[string]any) error {
 	return nil
 }
 
-// firstNull is the path of the first null below v, or "".
-func firstNull(v any, at string) string {
+// firstNull is the path of the first null below v, or nil.
+func firstNull(v any, at dataPath) dataPath {
 	switch v := v.(type) {
 	case nil:
 		return at
 	case map[string]any:
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			if p := firstNull(v[k], at+"."+k); p != "" {
+			if p := firstNull(v[k], append(at[:len(at):len(at)], k)); p != nil {
 				return p
 			}
 		}
 	case []any:
 		for i, e := range v {
-			if p := firstNull(e, at+"["+strconv.Itoa(i)+"]"); p != "" {
+			if p := firstNull(e, append(at[:len(at):len(at)], i)); p != nil {
 				return p
 			}
 		}
 	}
-	return ""
-}
-
-// openExceptions are entries of data.exceptions without an end: an exception
-// for ever is a rule, and belongs where rules are read.
-func openExceptions(root map[string]any) []Finding {
-	var out []Finding
-	list, ok := root["exceptions"].([]any)
-	if _, present := root["exceptions"]; present && !ok {
-		return []Finding{{Code: CodeData, Text: "data.exceptions must be a list of objects with until"}}
-	}
-	for i, e := range list {
-		o, ok := e.(map[string]any)
-		until, _ := o["until"].(string)
-		if _, err := time.Parse(time.RFC3339, until); !ok || err != nil {
-			out = append(out, Finding{Code: CodeData, Text: fmt.Sprintf("data.exceptions[%d] has no until as an RFC 3339 time", i)})
-		}
-	}
-	return out
+	return nil
 }

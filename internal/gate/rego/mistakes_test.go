@@ -16,7 +16,7 @@ import (
 // it ends: "load: <words of the error>", or "deny: <code of the fault>", or
 // "deny: undefined". None may grant.
 func TestMistakes(t *testing.T) {
-	dirs, err := filepath.Glob("testdata/policies/*")
+	dirs, err := filepath.Glob("testdata/mistakes/*")
 	if err != nil || len(dirs) < 20 {
 		t.Fatalf("%d fixtures: %v", len(dirs), err)
 	}

@@ -1,0 +1,289 @@
+package regolint
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/setpoint-dev/setpoint/internal/gate/rego"
+)
+
+// maxSteps bounds the work on one bundle, whose rules may refer to each other in
+// very many ways.
+const maxSteps = 200_000
+
+// lintAbsence finds grants that rest on something being absent: what is not
+// there, or not known, must never be what lets an action run. It follows each
+// grant through the rules that it uses, and asks of every expression whether it
+// could hold (or, below a negation, fail) because a value is missing or unknown.
+func lintAbsence(s *source) rego.Findings {
+	a := absence{src: s, found: map[cause]map[string]bool{}, excused: map[*ast.Annotations]bool{}}
+	for _, r := range s.grants() {
+		a.grant, a.seen = reasonOf(r), map[string]bool{}
+		a.readsInput(r)
+		a.enter(r, nil, view{}, func(v view) { a.body(r.Body, v) })
+	}
+	out := a.findings()
+	if a.steps > maxSteps {
+		out = append(out, rego.Finding{Code: CodeAbsence, Severity: rego.SeverityLint,
+			Text: "the rules use each other in too many ways to see what a grant rests on; use fewer helpers, one inside the other"})
+	}
+	return append(out, a.idle()...)
+}
+
+// cause is one thing that makes grants rest on absence.
+type cause struct {
+	file string
+	line int
+	text string
+}
+
+type absence struct {
+	src *source
+	// grant is the reason of the one looked at, seen where it was already.
+	grant string
+	seen  map[string]bool
+	steps int
+	// found has the grants of each cause.
+	found map[cause]map[string]bool
+	// excuses are the annotations around this place that say why absence is safe
+	// here; excused are those that were needed.
+	excuses []*ast.Annotations
+	excused map[*ast.Annotations]bool
+}
+
+// view is how an expression is looked at.
+type view struct {
+	s *scope
+	// fails: it is the expression's failing that lets the grant hold.
+	fails bool
+	// present: the value need not be known, only there.
+	present bool
+	// now is the expression itself, turn the one that makes failing count.
+	now, turn *ast.Location
+}
+
+// in is the view from another scope.
+func (v view) in(s *scope) view {
+	v.s = s
+	return v
+}
+
+// inside is the view from where a variable got its value, with what is known here.
+func (v view) inside(b binding) view {
+	in := *b.in
+	in.known = in.known.with(v.s.known)
+	return v.in(&in)
+}
+
+// to looks for holding or for failing.
+func (v view) to(fails bool) view {
+	if fails && !v.fails {
+		v.turn = v.now
+	}
+	v.fails = fails
+	return v
+}
+
+func (a *absence) findings() rego.Findings {
+	var out rego.Findings
+	for c, grants := range a.found {
+		names := slices.Sorted(maps.Keys(grants))
+		word := "grant"
+		if len(names) > 1 {
+			word = "grants"
+		}
+		out = append(out, rego.Finding{File: c.file, Line: c.line, Code: CodeAbsence, Severity: rego.SeverityLint,
+			Text: fmt.Sprintf("%s %s: %s", word, strings.Join(names, ", "), c.text)})
+	}
+	return out
+}
+
+const advice = "; ask for what must be there, or say in METADATA custom.absence why it is safe"
+
+// report notes that the grant may rest on absence, because of this.
+func (a *absence) report(v view, because string, args ...any) {
+	if len(a.excuses) > 0 {
+		for _, e := range a.excuses {
+			a.excused[e] = true
+		}
+		return
+	}
+	at := v.now
+	if v.fails && v.turn != nil {
+		at = v.turn
+	}
+	if at == nil {
+		return
+	}
+	c := cause{at.File, at.Row, fmt.Sprintf("%s %s", a.src.text(at), fmt.Sprintf(because, args...)) + advice}
+	if a.found[c] == nil {
+		a.found[c] = map[string]bool{}
+	}
+	a.found[c][a.grant] = true
+}
+
+// enter looks at a rule from its own scope, with what its metadata excuses.
+func (a *absence) enter(r *ast.Rule, args []binding, v view, look func(view)) {
+	a.steps++
+	in := a.src.of(r, args, v.s)
+	v.present = false
+	if a.steps > maxSteps || in.depth > maxDepth {
+		return
+	}
+	for _, note := range r.Annotations {
+		if excuse, ok := note.Custom[excuseKey].(string); ok && excuse != "" {
+			a.excuses = append(a.excuses, note)
+			defer func() { a.excuses = a.excuses[:len(a.excuses)-1] }()
+			break
+		}
+	}
+	look(v.in(in))
+}
+
+// idle are excuses that excuse nothing: what they speak of has gone.
+func (a *absence) idle() rego.Findings {
+	var out rego.Findings
+	for _, r := range a.src.rules {
+		for _, note := range r.Annotations {
+			switch excuse := note.Custom[excuseKey].(type) {
+			case nil:
+			case string:
+				if excuse != "" && !a.excused[note] {
+					out = append(out, at(r.Location, CodeAbsence, rego.SeverityWarning, "custom.absence excuses nothing: no grant rests on absence here"))
+				}
+			default:
+				out = append(out, at(r.Location, CodeAbsence, rego.SeverityLint, "custom.absence must say in words why it is safe"))
+			}
+		}
+	}
+	return out
+}
+
+// readsInput refuses a grant that holds whatever the input says.
+func (a *absence) readsInput(r *ast.Rule) {
+	found, seen := false, map[*ast.Rule]bool{}
+	var walk func(r *ast.Rule)
+	walk = func(r *ast.Rule) {
+		if seen[r] || found {
+			return
+		}
+		seen[r] = true
+		ast.WalkRefs(r, func(ref ast.Ref) bool {
+			found = found || ref.HasPrefix(ast.InputRootRef)
+			rules, _ := a.src.find(ref)
+			for _, next := range rules {
+				walk(next)
+			}
+			return found
+		})
+	}
+	if walk(r); !found {
+		a.enter(r, nil, view{now: headOf(r)}, func(v view) { a.report(v, "grants whatever the input says") })
+	}
+}
+
+// body looks at expressions that hold together, or of which one fails.
+func (a *absence) body(b ast.Body, v view) {
+	if !v.fails {
+		inner := *v.s
+		inner.known = v.s.known.with(v.s.learn(b))
+		for _, e := range b {
+			a.expr(e, v.in(&inner))
+		}
+		return
+	}
+	// One that is looked at failed while those before it held.
+	inner := *v.s
+	for _, e := range b {
+		here := inner
+		a.expr(e, v.in(&here))
+		inner.known = inner.known.with(inner.learnFrom(e))
+	}
+}
+
+func (a *absence) expr(e *ast.Expr, v view) {
+	if a.steps++; a.steps > maxSteps {
+		return
+	}
+	v.now = e.Location
+	if len(e.With) > 0 {
+		a.report(v, "judges another input than the one that is given: with belongs into tests")
+		return
+	}
+	if e.Negated {
+		plain := e.Copy()
+		plain.Negated = false
+		a.plain(plain, v.to(!v.fails))
+		return
+	}
+	a.plain(e, v)
+}
+
+func (a *absence) plain(e *ast.Expr, v view) {
+	switch t := e.Terms.(type) {
+	case *ast.Every:
+		a.every(t, v)
+	case *ast.Term:
+		a.truth(t, v)
+	case []*ast.Term:
+		if _, to, ok := v.s.definition(e); ok {
+			if v.present = true; v.fails {
+				a.value(to, fewer, v)
+			}
+			return
+		}
+		a.call(t[0].Value.(ast.Ref), t[1:], v)
+	}
+}
+
+// every holds more easily the fewer elements there are.
+func (a *absence) every(e *ast.Every, v view) {
+	d := fewer
+	if v.fails {
+		d = more
+	}
+	a.value(e.Domain, d, v)
+	in := v.s.within(nil)
+	in.vars[e.Value.Value.(ast.Var)] = binding{term: e.Domain, in: v.s, each: true}
+	in.bind(e.Body)
+	a.body(e.Body, v.in(in))
+}
+
+// truth looks at a term that stands as a condition.
+func (a *absence) truth(t *ast.Term, v view) {
+	switch x := t.Value.(type) {
+	case ast.Call:
+		a.call(x[0].Value.(ast.Ref), x[1:], v)
+	case ast.Var:
+		if b, ok := v.s.lookup(x); ok && !b.each {
+			a.truth(b.term, v.inside(b))
+		}
+	case ast.Ref:
+		if rules, name := a.src.find(x); rules != nil {
+			a.ruleTruth(rules, name, x, v)
+			return
+		}
+		p := v.s.look(t)
+		if !v.fails && p.unknown() {
+			a.report(v, "holds also when %s is \"unknown\"", p.path)
+		}
+		if v.fails && !p.present {
+			a.report(v, "holds also when %s is missing", pathOf(p, t))
+		}
+	case ast.String, ast.Number, ast.Boolean, ast.Null:
+	default:
+		a.value(t, either, v)
+	}
+}
+
+// pathOf names a value for people.
+func pathOf(p place, t *ast.Term) string {
+	if p.path != "" {
+		return p.path
+	}
+	return string(t.Location.Text)
+}

@@ -1,0 +1,274 @@
+package regolint
+
+import (
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// direction says which change of a value would let the grant hold: more of it,
+// less of it, or either.
+type direction int8
+
+const (
+	either direction = iota
+	more
+	fewer
+)
+
+var directionWords = [...]string{"either", "more", "fewer"}
+
+// String returns the word.
+func (d direction) String() string { return directionWords[d] }
+
+// unless turns the direction around.
+func (d direction) unless(turned bool) direction {
+	if !turned || d == either {
+		return d
+	}
+	return more + fewer - d
+}
+
+// sometimesEmpty are lists of the input that are empty also when nobody fills
+// them.
+var sometimesEmpty = map[string]string{"input.changes": "there is no change feed"}
+
+// call looks at a function that stands as a condition.
+func (a *absence) call(op ast.Ref, args []*ast.Term, v view) {
+	if rules, _ := a.src.find(op); rules != nil {
+		a.helper(rules, v.s.bound(args), v)
+		return
+	}
+	switch name := op.String(); name {
+	case "eq", "equal":
+		a.equality(args[0], args[1], v.fails, v)
+	case "neq":
+		a.equality(args[0], args[1], !v.fails, v)
+	case "lt", "lte":
+		a.order(args[0], args[1], v)
+	case "gt", "gte":
+		a.order(args[1], args[0], v)
+	case "internal.member_2", "internal.member_3":
+		a.member(args, v)
+	case "object.get":
+		if d := args[2]; isFalse(d) && !v.fails || isTrue(d) && v.fails {
+			return // what is not there does not grant
+		}
+		a.value(ast.NewTerm(ast.Call(append([]*ast.Term{ast.NewTerm(op)}, args...))), either, v)
+	default:
+		for _, arg := range args {
+			if k, ok := kindTests[name]; ok && k == kindText && !v.fails && v.s.look(arg).unknown() {
+				a.report(v, "holds also when %s is \"unknown\", which is text", v.s.look(arg).path)
+			}
+			a.value(arg, either, v)
+		}
+	}
+}
+
+// equality looks at two values that must be equal, or must differ, for the grant
+// to hold.
+func (a *absence) equality(x, y *ast.Term, differ bool, v view) {
+	px, py := v.s.look(x), v.s.look(y)
+	for _, side := range []struct {
+		t, other   *ast.Term
+		at, beside place
+	}{{x, y, px, py}, {y, x, py, px}} {
+		in, other := v, side.other
+		switch {
+		case isScalar(side.t):
+			continue
+		case isUnknown(other) && differ:
+			in.present = true
+		case isUnknown(other):
+			a.report(v, "grants because %s is \"unknown\"", pathOf(side.at, side.t))
+		case !v.fails && side.at.unknown() && (differ || side.beside.unknown() && !isScalar(other)):
+			a.report(v, "holds also when %s is \"unknown\"", side.at.path)
+		case !differ && !v.fails && isScalar(other) && a.otherwise(side.t, other):
+			continue
+		}
+		d := either
+		if isEmpty(other) {
+			d = fewer.unless(differ)
+		}
+		a.value(side.t, d, in)
+	}
+}
+
+// otherwise reports whether a term gives another value than want when it is not
+// there.
+func (a *absence) otherwise(t, want *ast.Term) bool {
+	c, ok := t.Value.(ast.Call)
+	return ok && c[0].String() == "object.get" && isScalar(c[3]) && !c[3].Equal(want)
+}
+
+func isEmpty(t *ast.Term) bool {
+	switch v := t.Value.(type) {
+	case ast.Number:
+		return v.Compare(ast.Number("0")) == 0
+	case *ast.Array:
+		return v.Len() == 0
+	case ast.Object:
+		return v.Len() == 0
+	case ast.Set:
+		return v.Len() == 0
+	case ast.Call: // set()
+		return len(v) == 1 && v[0].String() == "set"
+	}
+	return false
+}
+
+// order looks at two values of which one must be smaller, and at what values of
+// other kinds do to that: "unknown" sorts above every number.
+func (a *absence) order(lesser, greater *ast.Term, v view) {
+	a.value(lesser, fewer.unless(v.fails), v)
+	a.value(greater, more.unless(v.fails), v)
+	pl, pg := v.s.look(lesser), v.s.look(greater)
+	if v.fails || pl.onlyText() || pg.onlyText() {
+		return
+	}
+	a.sorts(pg, aboveNumber, "above", v)
+	a.sorts(pl, belowNumber, "below", v)
+}
+
+func (p place) onlyText() bool { return p.shape != nil && p.compared()&^kindText == 0 }
+
+// sorts reports a value that is a number, or something that sorts beyond all.
+func (a *absence) sorts(p place, beyond kind, where string, v view) {
+	if p.shape == nil || p.kinds&kindNumber == 0 || p.kinds&beyond == 0 {
+		return
+	}
+	other := *p.shape
+	other.kinds &= beyond
+	a.report(v, "holds also when %s is %s, which sorts %s every number: is_number(%s) comes first", p.path, &other, where, p.path)
+}
+
+// member looks at what must be in a collection.
+func (a *absence) member(args []*ast.Term, v view) {
+	collection, named := args[len(args)-1], false
+	for _, e := range literals(collection) {
+		named = named || isUnknown(e)
+	}
+	for _, x := range args[:len(args)-1] {
+		in := v
+		switch {
+		case named && v.fails:
+			in.present = true
+		case named && !isScalar(x):
+			a.report(v, "grants because %s is \"unknown\"", pathOf(v.s.look(x), x))
+		}
+		a.value(x, either, in)
+	}
+	a.value(collection, more.unless(v.fails), v)
+}
+
+// value looks at a term that a condition uses, of which a change in the direction
+// lets the grant hold. Where the condition must fail, the value must be there and
+// be known: else that is why it fails.
+func (a *absence) value(t *ast.Term, d direction, v view) {
+	if a.steps++; a.steps > maxSteps {
+		return
+	}
+	switch x := t.Value.(type) {
+	case ast.Var:
+		b, ok := v.s.lookup(x)
+		switch {
+		case !ok:
+		case b.each || isPath(b.term):
+			a.leaf(t, d, v)
+		default:
+			a.value(b.term, d, v.inside(b))
+		}
+	case ast.Ref:
+		a.refValue(t, x, d, v)
+	case ast.Call:
+		a.callValue(x, d, v)
+	case *ast.ArrayComprehension:
+		a.elements(x.Body, d, v.in(v.s.within(x.Body)))
+	case *ast.SetComprehension:
+		a.elements(x.Body, d, v.in(v.s.within(x.Body)))
+	case *ast.ObjectComprehension:
+		a.elements(x.Body, d, v.in(v.s.within(x.Body)))
+	case *ast.Array:
+		x.Foreach(func(e *ast.Term) { a.value(e, either, v) })
+	case ast.Set:
+		x.Foreach(func(e *ast.Term) { a.value(e, either, v) })
+	case ast.Object:
+		x.Foreach(func(_, e *ast.Term) { a.value(e, either, v) })
+	}
+}
+
+// isPath reports whether a term leads into the input.
+func isPath(t *ast.Term) bool {
+	ref, ok := t.Value.(ast.Ref)
+	return ok && !ref.HasPrefix(ast.DefaultRootRef)
+}
+
+func (a *absence) refValue(t *ast.Term, ref ast.Ref, d direction, v view) {
+	rules, name := a.src.find(ref)
+	switch {
+	case rules == nil:
+		a.leaf(t, d, v)
+	case isSet(rules[0]):
+		a.collected(rules, name, d, v)
+	default:
+		a.computed(rules, nil, d, v)
+		if len(ref) > len(name) {
+			a.leaf(t, d, v)
+		}
+	}
+}
+
+// leaf looks at a value of the input or of the data.
+func (a *absence) leaf(t *ast.Term, d direction, v view) {
+	p := v.s.look(t)
+	if why, ok := sometimesEmpty[p.path]; ok && d != more {
+		a.report(v.to(true), "holds also when %s is empty because %s", p.path, why)
+	}
+	ref, isRef := t.Value.(ast.Ref)
+	switch {
+	case isRef && ref.HasPrefix(setpointRef) && d != more:
+		a.emptySet(ref.String(), v)
+	case !v.fails:
+	case p.path == "" && (!isRef || len(ref) < 2):
+	case !p.present:
+		a.report(v, "holds also when %s is missing", pathOf(p, t))
+	case p.unknown() && !v.present:
+		a.report(v, "holds also when %s is \"unknown\"", p.path)
+	}
+}
+
+// growing are functions that give more for more of each argument.
+var growing = map[string]bool{
+	"count": true, "sum": true, "plus": true, "and": true, "or": true, "union": true, "intersection": true, "object.keys": true, "max": true,
+}
+
+func (a *absence) callValue(c ast.Call, d direction, v view) {
+	op := c[0].Value.(ast.Ref)
+	if rules, _ := a.src.find(op); rules != nil {
+		a.computed(rules, v.s.bound(c[1:]), d, v)
+		return
+	}
+	switch name := op.String(); {
+	case name == "object.get":
+		a.report(v, "has a value also when %s is missing: object.get gives its default then", c[2])
+	case name == "minus":
+		a.value(c[1], d, v)
+		a.value(c[2], d.unless(true), v)
+	case growing[name]:
+		for _, arg := range c[1:] {
+			a.value(arg, d, v)
+		}
+	case isComparison(name): // a comparison as a value
+		a.call(op, c[1:], v)
+	default:
+		for _, arg := range c[1:] {
+			a.value(arg, either, v)
+		}
+	}
+}
+
+func isComparison(name string) bool {
+	switch name {
+	case "equal", "neq", "lt", "lte", "gt", "gte", "internal.member_2", "internal.member_3":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,76 @@
+// Package regolint looks for mistakes in a policy that loads: grants that rest
+// on something being absent, rules that nobody can explain, comparisons that
+// never hold, grants that no test exercises. It takes a bundle and gives
+// findings; none of them keeps a bundle from loading, and all of them fail a
+// check.
+package regolint
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/setpoint-dev/setpoint/internal/gate/rego"
+)
+
+// The codes of findings, beside those of package rego.
+const (
+	// CodeMetadata is a rule without the words that a verdict needs.
+	CodeMetadata = "metadata"
+	// CodeAbsence is a grant that rests on something being absent or unknown.
+	CodeAbsence = "absence"
+	// CodeNever is a comparison that is never true.
+	CodeNever = "never"
+	// CodeUntested is a grant that no test exercises.
+	CodeUntested = "untested"
+)
+
+// excuseKey is the key of METADATA custom that says why a grant may rest on
+// absence.
+const excuseKey = "absence"
+
+// sets are the four rule sets.
+var sets = []string{"deny", "escalate", "approval", "auto"}
+
+// Check reads a bundle and gives everything that is wrong with it: what loading
+// says and, where it loads, what Lint says.
+func Check(ctx context.Context, fsys fs.FS) rego.Findings {
+	b, err := rego.Read(fsys)
+	if err != nil {
+		return rego.Findings{{Code: rego.CodeRead, Text: err.Error()}}
+	}
+	built, findings := b.Build()
+	if len(findings.Errors()) > 0 {
+		return findings
+	}
+	return append(findings, lint(ctx, b, built)...).Sorted()
+}
+
+func lint(ctx context.Context, b rego.Bundle, built rego.Built) (out rego.Findings) {
+	// A policy that nobody foresaw must not take the check with it, nor pass it.
+	defer func() {
+		if caught := recover(); caught != nil {
+			out = append(out, unseen(fmt.Errorf("panic: %v", caught)))
+		}
+	}()
+	s, err := newSource(built)
+	if err != nil {
+		return rego.Findings{unseen(err)}
+	}
+	out = lintMetadata(s)
+	out = append(out, lintAbsence(s)...)
+	out = append(out, lintNever(s, built.Tests)...)
+	return append(out, lintUntested(ctx, b, s)...)
+}
+
+// unseen is the finding about a policy that could not be looked at.
+func unseen(err error) rego.Finding {
+	return rego.Finding{Code: rego.CodeRead, Severity: rego.SeverityLint, Text: "the policy loads, and could not be looked at: " + err.Error()}
+}
+
+// at is a finding about a place in the source.
+func at(l *ast.Location, code string, s rego.Severity, text string) rego.Finding {
+	return rego.Finding{File: l.File, Line: l.Row, Code: code, Text: text, Severity: s}
+}
