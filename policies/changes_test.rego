@@ -28,6 +28,6 @@ test_recent_is_data if {
 	"recent-change" in says_with({"changes": [deploy]}, {"limits": {"recentChangeMinutes": 11}}).approval
 }
 
-test_fresh_documents if says({"documents": {"changedSeconds": 12}}).approval == {"fresh-documents"}
+test_fresh_documents if "fresh-documents" in says({"documents": {"changedSeconds": 12}}).approval
 
 test_settled_documents if not "fresh-documents" in says({}).approval

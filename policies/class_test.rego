@@ -16,7 +16,7 @@ test_not_granted_alone[name] if {
 	count(says(patch).auto) == 0
 }
 
-test_class_approval if says({"action": {"class": "approval"}}).approval == {"class"}
+test_class_approval if "class" in says({"action": {"class": "approval"}}).approval
 
 test_class_auto_asks_nobody if not "class" in says({}).approval
 
@@ -31,12 +31,12 @@ test_reversible_does_not if not "not-reversible" in says({}).approval
 
 test_spent_balance_needs_a_person[which] if {
 	some which in ["remaining", "global"]
-	says({"balance": {which: 0}}).approval == {"balance-spent"}
+	"balance-spent" in says({"balance": {which: 0}}).approval
 }
 
 test_balance_left_does_not if not "balance-spent" in says({"balance": {"remaining": 0.5, "global": 0.5}}).approval
 
-test_escalate_is_handed_over if says({"action": {"class": "escalate"}}).escalate == {"handed-over"}
+test_escalate_is_handed_over if "handed-over" in says({"action": {"class": "escalate"}}).escalate
 
 test_unknown_action_is_denied if "not-in-documents" in says({"action": {"class": "unknown", "reversal": "unknown"}}).deny
 

@@ -2,7 +2,7 @@ package setpoint.gate_test
 
 import data.setpoint.gate
 
-# A complete input on which every rule that could refuse is content. Tests change
+# A complete input, that of the page for authors, on which every rule that could refuse is content. Tests change
 # what matters to them.
 complete := {
 	"action": {
@@ -33,7 +33,7 @@ complete := {
 		"replicas": 4,
 	},
 	"maintenance": [],
-	"now": "2026-11-29T03:12:00Z",
+	"now": "2026-11-25T10:12:00Z",
 	"ownership": "none",
 	"proposal": {
 		"action": "scale",
@@ -86,8 +86,8 @@ complete := {
 	"tried": [],
 	"version": "setpoint.dev/gate/v1",
 	"window": {
-		"id": "1795921800-600",
-		"key": "checkout:1795921800-600",
+		"id": "1795601400-600",
+		"key": "checkout:1795601400-600",
 	},
 }
 

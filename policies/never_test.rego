@@ -1,8 +1,9 @@
 package setpoint.gate_test
 
-# Inputs that must never lead to an action without a person, each with the verdict
-# and with one reason that keeps it back ("undefined": no rule grants it). A rule
-# that is loosened fails here, whatever else its tests say.
+# Inputs that must never lead to an action without a person, each with the loosest
+# verdict that it may get and with one reason that keeps it back ("undefined": no
+# rule grants it). A rule that is loosened fails here, whatever else its tests say;
+# one more rule that refuses does not.
 never := {
 	"met": {"input": {"state": {"state": "met", "reason": "met"}}, "verdict": "deny", "by": "undefined"},
 	"unknown": {"input": {"state": {"state": "unknown", "reason": "no-data"}}, "verdict": "deny", "by": "undefined"},
@@ -38,7 +39,7 @@ never := {
 	"balance of the site spent": {"input": {"balance": {"global": 0}}, "verdict": "approval", "by": "balance-spent"},
 	"balance unknown": {"input": {"balance": {"remaining": "unknown"}}, "verdict": "approval", "by": "balance-spent"},
 	"balance of the site unknown": {"input": {"balance": {"global": "unknown"}}, "verdict": "approval", "by": "balance-spent"},
-	"at night": {"data": berlin, "verdict": "approval", "by": "after-hours"},
+	"at night": {"input": night, "data": berlin, "verdict": "approval", "by": "after-hours"},
 	"at no hour": {"data": {"hours": {"alone": []}}, "verdict": "approval", "by": "after-hours"},
 	"dependency down": {
 		"input": {"dependencies": [{"service": "db", "state": "breached"}]},
@@ -92,14 +93,16 @@ never := {
 test_never_alone[name] if {
 	some name, row in never
 	said := says_with(object.get(row, "input", {}), object.get(row, "data", {}))
-	verdict(said) == row.verdict
+	strictness[verdict(said)] >= strictness[row.verdict]
 	row.verdict != "auto"
 	kept(row.by, said)
 }
 
+strictness := {"auto": 0, "approval": 1, "escalate": 2, "deny": 3}
+
 kept(by, said) if by in said[_]
 
-kept("undefined", said) if every set in said { count(set) == 0 }
+kept("undefined", said) if count(said.auto) + count(said.approval) == 0
 
 # Were the complete input refused anyway, the table would show nothing.
 test_complete_runs_alone if verdict(says({})) == "auto"

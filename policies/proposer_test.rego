@@ -7,7 +7,7 @@ test_model_irreversible if {
 	{"reason": "model-irreversible", "quorum": 2} in ruling(patch).approval
 }
 
-test_model_reversible if count(says(model).approval) == 0
+test_model_reversible if not "model-irreversible" in says(model).approval
 
 test_rules_irreversible if not "model-irreversible" in says({"action": {"reversal": "irreversible"}}).approval
 

@@ -19,30 +19,30 @@ test_no_second_try[name] if {
 		"another action": {"action": "restart"},
 		"another episode": {"thisEpisode": false},
 	}
-	count(says(tried([patch])).approval) == 0
+	not "second-try" in says(tried([patch])).approval
 }
 
 test_handed_over_after_three if "repeatedly-fruitless" in says(tried([{}, {}, {}])).escalate
 
-test_not_handed_over_after_two if count(says(tried([{}, {}])).escalate) == 0
+test_not_handed_over_after_two if not "repeatedly-fruitless" in says(tried([{}, {}])).escalate
 
 test_attempts_are_data if "repeatedly-fruitless" in says_with(tried([{}]), {"limits": {"fruitlessAttempts": 1}}).escalate
 
 test_worsened_before_is_denied if "worsened-before" in says(tried([{"outcome": "worsened", "parameters": {"replicas": 6}}])).deny
 
-test_no_change_before_is_not_denied if count(says(tried([{"parameters": {"replicas": 6}}])).deny) == 0
+test_no_change_before_is_not_denied if not "worsened-before" in says(tried([{"parameters": {"replicas": 6}}])).deny
 
 test_worsened_in_another_episode_is_not_denied if {
 	patch := tried([{"outcome": "worsened", "parameters": {"replicas": 6}, "thisEpisode": false}])
-	count(says(patch).deny) == 0
+	not "worsened-before" in says(patch).deny
 }
 
-test_other_arguments_are_not if count(says(tried([{"outcome": "worsened"}])).deny) == 0
+test_other_arguments_are_not if not "worsened-before" in says(tried([{"outcome": "worsened"}])).deny
 
-test_undo_is_not_handed_over if count(says(object.union(tried([{}, {}, {}]), undo)).escalate) == 0
+test_undo_is_not_handed_over if not "repeatedly-fruitless" in says(object.union(tried([{}, {}, {}]), undo)).escalate
 
 test_undo_is_no_repeat if {
 	said := says(object.union(tried([{"outcome": "worsened", "parameters": {"replicas": 6}}]), undo))
-	count(said.deny) == 0
-	count(said.approval) == 0
+	not "worsened-before" in said.deny
+	not "second-try" in said.approval
 }

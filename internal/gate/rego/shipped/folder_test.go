@@ -94,9 +94,9 @@ func TestFormatted(t *testing.T) {
 	})
 }
 
-// fixtures are test files that stand beside no rules: the complete input, and
-// the table of what must never run alone.
-var fixtures = []string{"fixture_test.rego", "never_test.rego"}
+// fixtures are test files that stand beside no rules: the complete input, the
+// types in data.yaml, and the table of what must never run alone.
+var fixtures = []string{"data_test.rego", "fixture_test.rego", "never_test.rego"}
 
 func TestEachFileHasTests(t *testing.T) {
 	all := files(t, policies.FS)

@@ -106,7 +106,7 @@ func (b mutable) run(t *testing.T, name string, m *ast.Module, filter string) (f
 		t.Fatal(err)
 	}
 	defer store.Abort(ctx, txn)
-	results, err := tester.NewRunner().SetStore(store).SetModules(mutant).Filter(filter).RunTests(ctx, txn)
+	results, err := tester.NewRunner().SetStore(store).SetModules(mutant).RaiseBuiltinErrors(true).Filter(filter).RunTests(ctx, txn)
 	if err != nil {
 		return false, false
 	}

@@ -8,17 +8,23 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
 	"github.com/setpoint-dev/setpoint/policies"
 )
 
-// The complete input of the tests must be one that the gate could really build.
-func TestFixtureIsAnInput(t *testing.T) {
-	var complete json.RawMessage
+// The complete input of the tests is the one that authors are shown, and that
+// tables of cases start from.
+func TestFixtureIsTheExample(t *testing.T) {
+	var complete, example any
 	ask(t, "data.setpoint.gate_test.complete", &complete)
-	if err := gate.ValidateInput(complete); err != nil {
-		t.Error(err)
+	if err := json.Unmarshal(gate.ExampleInput(), &example); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(example, complete); diff != "" {
+		t.Errorf("(-example +fixture):\n%s", diff)
 	}
 }
 
