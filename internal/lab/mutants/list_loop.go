@@ -22,7 +22,7 @@ func gateList() []Mutant {
 		one("claimed-other-bytes", "the second gate is about the claimed bytes", in(floors, `f.PermitDigest != digest {`, `digest == "" {`), floorTests),
 		one("spent-budget-acts", "an empty balance asks a person", in(floors, `cost >= 0 && b.Affords(cost)`, `cost >= 0`), floorTests),
 		one("deny-loses", "the strictest rule wins", in("internal/gate/ceiling.go",
-			`		v = min(v, f.effect.cap())`, `		v = max(v, f.effect.cap())`), by(gatePkg, "TestDecideRulings$")),
+			`		v = min(v, f.Effect.cap())`, `		v = max(v, f.Effect.cap())`), by(gatePkg, "TestDecideRulings$")),
 		quorumByClicks(),
 		one("stale-sample", "an old sample is unknown", in("internal/compare/reading.go", `case age > limit:`, `case age > 1000*limit:`), by(comparePkg, "TestAssessObjective$")),
 		one("no-traffic-is-health", "no events are unknown", in("internal/compare/reading.go",
