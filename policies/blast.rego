@@ -25,6 +25,7 @@ far(value, live) if value * data.limits.largeFactor < live
 # description: The action restores by what was observed before it, and nothing was.
 # custom:
 #   remedy: read the present value yourself before you approve; make the target's statusURL answer with its state
+#   absence: what cannot be seen is put before a person
 approval contains "state-not-seen" if {
 	runnable
 	input.action.reversal == "restore"

@@ -8,6 +8,7 @@ package setpoint.gate
 #   back is the likely cure. Anything else needs a person.
 # custom:
 #   remedy: look at the change first; roll it back if it is the cause, approve this if it is not
+#   absence: a change without a time may be recent, so a person decides
 approval contains "recent-change" if {
 	runnable
 	recently_changed

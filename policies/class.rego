@@ -44,6 +44,7 @@ approval contains "class" if {
 # description: Its reversal is irreversible, or no one knows what it is.
 # custom:
 #   remedy: approve it only if you could repair what it may break; declare reversal transient or restore if it is one
+#   absence: what nobody knows how to take back is put before a person
 approval contains "not-reversible" if {
 	runnable
 	not reversible
@@ -56,6 +57,7 @@ approval contains "not-reversible" if {
 #   or of the whole site, or the budget is not known.
 # custom:
 #   remedy: approve it if one more attempt is worth it, wait until charges age out, or run setpoint budget reset as a named person
+#   absence: a balance that is not known counts as spent, so a person decides
 approval contains "balance-spent" if {
 	runnable
 	input.action.class == "auto"

@@ -5,6 +5,7 @@ package setpoint.gate
 # description: Two people must agree, because a model's proposal has no author.
 # custom:
 #   remedy: have a second person look at it, or run it by hand
+#   absence: what nobody knows how to take back is put before two people
 approval contains {"reason": "model-irreversible", "quorum": 2} if {
 	runnable
 	input.proposal.proposer.kind == "openai"

@@ -7,6 +7,7 @@ package setpoint.gate
 #   help. More of the same is a person's decision.
 # custom:
 #   remedy: look at what else changed; approve if it should be tried again
+#   absence: an attempt of which nobody knows whether it helped is put before a person
 approval contains "second-try" if {
 	runnable
 	count(fruitless) > 0
