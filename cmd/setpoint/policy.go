@@ -63,6 +63,8 @@ func (a *app) policyCommand() *cobra.Command {
 	return group("policy", "The Rego that grants and refuses",
 		a.policyCheckCommand(),
 		a.policyTestCommand(),
+		a.policyFmtCommand(),
+		a.policySchemaCommand(),
 	)
 }
 
