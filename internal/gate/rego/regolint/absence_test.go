@@ -25,7 +25,7 @@ func bundle(files ...string) fstest.MapFS {
 func found(t *testing.T, code string, fsys fstest.MapFS) []string {
 	t.Helper()
 	var out []string
-	for _, f := range regolint.Check(context.Background(), fsys) {
+	for _, f := range regolint.Check(context.Background(), fsys, regolint.Options{}) {
 		if f.Severity == rego.SeverityError {
 			t.Fatalf("does not load: %s", f)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
+	"github.com/setpoint-dev/setpoint/internal/gate/rego/regotest"
 )
 
 // The codes of findings, beside those of package rego.
@@ -34,9 +35,15 @@ const excuseKey = "absence"
 // sets are the four rule sets.
 var sets = []string{"deny", "escalate", "approval", "auto"}
 
+// Options change what Check looks at.
+type Options struct {
+	// Tables are tables of cases that count as tests, beside those in Rego.
+	Tables []regotest.Table
+}
+
 // Check reads a bundle and gives everything that is wrong with it: what loading
-// says and, where it loads, what Lint says.
-func Check(ctx context.Context, fsys fs.FS) rego.Findings {
+// says and, where it loads, what the lints here say. It runs the bundle's tests.
+func Check(ctx context.Context, fsys fs.FS, o Options) rego.Findings {
 	b, err := rego.Read(fsys)
 	if err != nil {
 		return rego.Findings{{Code: rego.CodeRead, Text: err.Error()}}
@@ -45,10 +52,10 @@ func Check(ctx context.Context, fsys fs.FS) rego.Findings {
 	if len(findings.Errors()) > 0 {
 		return findings
 	}
-	return append(findings, lint(ctx, b, built)...).Sorted()
+	return append(findings, lint(ctx, b, built, o)...).Sorted()
 }
 
-func lint(ctx context.Context, b rego.Bundle, built rego.Built) (out rego.Findings) {
+func lint(ctx context.Context, b rego.Bundle, built rego.Built, o Options) (out rego.Findings) {
 	// A policy that nobody foresaw must not take the check with it, nor pass it.
 	defer func() {
 		if caught := recover(); caught != nil {
@@ -62,7 +69,7 @@ func lint(ctx context.Context, b rego.Bundle, built rego.Built) (out rego.Findin
 	out = lintMetadata(s)
 	out = append(out, lintAbsence(s)...)
 	out = append(out, lintNever(s, built.Tests)...)
-	return append(out, lintUntested(ctx, b, s)...)
+	return append(out, lintUntested(ctx, b, s, o)...)
 }
 
 // unseen is the finding about a policy that could not be looked at.

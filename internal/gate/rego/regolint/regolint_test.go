@@ -85,7 +85,7 @@ func TestExcuse(t *testing.T) {
 // What an excuse says too much is shown, and fails nothing.
 func TestIdleExcuseWarns(t *testing.T) {
 	src := gatePackage + strings.Replace(told, "custom:\n", "custom:\n#   absence: x\n", 1) + "deny contains \"x\" if input.proposal.undo\n"
-	for _, f := range regolint.Check(context.Background(), bundle("p.rego", src)) {
+	for _, f := range regolint.Check(context.Background(), bundle("p.rego", src), regolint.Options{}) {
 		if f.Code == regolint.CodeAbsence && f.Severity != rego.SeverityWarning {
 			t.Errorf("%s is of severity %s", f, f.Severity)
 		}
@@ -184,17 +184,17 @@ func TestUntested(t *testing.T) {
 
 func TestCheckReads(t *testing.T) {
 	missing := os.DirFS(filepath.Join(t.TempDir(), "missing"))
-	if fs := regolint.Check(context.Background(), missing); len(fs) != 1 || fs[0].Code != rego.CodeRead || len(fs.Errors()) != 1 {
+	if fs := regolint.Check(context.Background(), missing, regolint.Options{}); len(fs) != 1 || fs[0].Code != rego.CodeRead || len(fs.Errors()) != 1 {
 		t.Errorf("a folder that is missing: %v", fs)
 	}
 	// What does not load is not looked at further.
-	fs := regolint.Check(context.Background(), bundle("p.rego", gatePackage+"auto contains \"x\" if input.acton.class == \"auto\"\n"))
+	fs := regolint.Check(context.Background(), bundle("p.rego", gatePackage+"auto contains \"x\" if input.acton.class == \"auto\"\n"), regolint.Options{})
 	if len(fs) != 1 || fs[0].Code != rego.CodeInput || fs[0].Severity != rego.SeverityError {
 		t.Errorf("a typo: %v", fs)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
-	fs = regolint.Check(ctx, bundle("p.rego", gatePackage+told+"auto contains \"x\" if input.proposal.undo\n"))
+	fs = regolint.Check(ctx, bundle("p.rego", gatePackage+told+"auto contains \"x\" if input.proposal.undo\n"), regolint.Options{})
 	if len(fs.Failing()) == 0 {
 		t.Errorf("tests that were not run pass: %v", fs)
 	}

@@ -10,12 +10,12 @@ import (
 
 // lintUntested runs the bundle's tests and finds the grants that none of them
 // reaches: nobody has seen under which input such a rule lets an action run.
-func lintUntested(ctx context.Context, b rego.Bundle, s *source) rego.Findings {
+func lintUntested(ctx context.Context, b rego.Bundle, s *source, o Options) rego.Findings {
 	grants := s.grants()
 	if len(grants) == 0 {
 		return nil
 	}
-	report, err := regotest.Run(ctx, b, regotest.Options{})
+	report, err := regotest.Run(ctx, b, regotest.Options{Tables: o.Tables})
 	if err != nil {
 		return rego.Findings{{Code: CodeUntested, Severity: rego.SeverityLint, Text: "what tests reach is not known: " + err.Error()}}
 	}
