@@ -157,7 +157,7 @@ func TestJUnit(t *testing.T) {
       <skipped message="todo"></skipped>
     </testcase>
     <testcase name="test_d" classname="setpoint.gate_test" file="policies/p_test.rego" line="12" time="0.000000">
-      <failure message="failed">policies/p_test.rego:12: failed&#xA;false at policies/p_test.rego:13: 1 == 2</failure>
+      <failure message="false: 1 == 2">policies/p_test.rego:12: failed&#xA;false at policies/p_test.rego:13: 1 == 2</failure>
     </testcase>
   </testsuite>
 </testsuites>

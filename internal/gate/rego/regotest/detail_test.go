@@ -127,8 +127,8 @@ func TestWhyACaseFails(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if r.Tests[0].Output != "case a" {
-		t.Errorf("what the test printed: %q", r.Tests[0].Output)
+	if r.Tests[0].Output != "" || r.Tests[1].Output != "case a" {
+		t.Errorf("what the test printed belongs to the first case that failed: %q, %q", r.Tests[0].Output, r.Tests[1].Output)
 	}
 }
 

@@ -89,6 +89,9 @@ func junitOf(t Test) junitCase {
 	}
 	text := append([]string{fmt.Sprintf("%s:%d: %s", t.File, t.Line, t.Text)}, t.Why()...)
 	p := &junitProblem{Message: t.Text, Text: strings.Join(text, "\n")}
+	if t.FailedAt != nil {
+		p.Message = "false: " + t.FailedAt.Text
+	}
 	switch t.Result {
 	case Failed:
 		c.Failure = p

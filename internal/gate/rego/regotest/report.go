@@ -78,7 +78,8 @@ type Test struct {
 	Got  *Outcome `json:"got,omitempty"`
 	// Fired are the rules that fired in a case of a table, strictest first.
 	Fired []gate.Rule `json:"fired,omitempty"`
-	// Output is what the test printed, Trace what the engine did.
+	// Output is what the test printed (of several cases, at the first that failed),
+	// Trace what the engine did.
 	Output string `json:"output,omitempty"`
 	Trace  string `json:"trace,omitempty"`
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -111,6 +112,8 @@ func leaves(r *tester.Result) (out []caseTest) {
 }
 
 func (d detail) split(whole Test, cases []caseTest) []caseTest {
+	// What the test printed is shown where people look.
+	printed := max(0, slices.IndexFunc(cases, func(c caseTest) bool { return c.fail }))
 	for i := range cases {
 		c := &cases[i]
 		c.Test = whole
@@ -119,8 +122,10 @@ func (d detail) split(whole Test, cases []caseTest) []caseTest {
 			c.Result, c.Text = Failed, "failed"
 		}
 		if i > 0 {
-			// What the test took and printed is told once.
-			c.Seconds, c.Output = 0, ""
+			c.Seconds = 0
+		}
+		if i != printed {
+			c.Output = ""
 		}
 	}
 	return cases
