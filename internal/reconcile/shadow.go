@@ -75,9 +75,12 @@ func evaluated(ctx context.Context, policy Policy, input []byte, named chan<- st
 			out.Fault = fmt.Sprintf("%s: %v", gate.FaultPanic, caught)
 		}
 	}()
-	out.Revision = policy.Revision()
-	named <- out.Revision
-	return policy.Evaluate(ctx, input)
+	revision := policy.Revision()
+	out.Revision = revision
+	named <- revision
+	out = policy.Evaluate(ctx, input)
+	out.Revision = revision
+	return out
 }
 
 // approvals are who must agree, whatever rule or floor asks for them.
