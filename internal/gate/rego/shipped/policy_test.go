@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
+	"github.com/setpoint-dev/setpoint/internal/gate/rego/regolint"
 	"github.com/setpoint-dev/setpoint/internal/gate/rego/regotest"
 	"github.com/setpoint-dev/setpoint/policies"
 )
 
 func TestCheck(t *testing.T) {
-	for _, f := range rego.Check(policies.FS) {
+	for _, f := range regolint.Check(t.Context(), policies.FS, regolint.Options{}) {
 		t.Error(f)
 	}
 	for _, r := range load(t, policies.FS).Rules() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
+	"github.com/setpoint-dev/setpoint/internal/gate/rego/regolint"
 	"github.com/setpoint-dev/setpoint/internal/gate/rego/regotest"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/policies"
@@ -65,7 +66,7 @@ func with(t testing.TB, rs ...recipe) fstest.MapFS {
 // test passes, and the recipes are reached wholly.
 func sound(t *testing.T, b fstest.MapFS) {
 	t.Helper()
-	for _, f := range rego.Check(b) {
+	for _, f := range regolint.Check(t.Context(), b, regolint.Options{}) {
 		t.Error(f)
 	}
 	for _, l := range passes(t, b).Uncovered {
@@ -159,7 +160,7 @@ func TestReadmeTypo(t *testing.T) {
 	b := files(t, policies.FS)
 	b["restarts.rego"] = &fstest.MapFile{Data: []byte(strings.Replace(r.rules, "input.action.name", "input.acton.name", 1))}
 	var found []string
-	for _, f := range rego.Check(b) {
+	for _, f := range regolint.Check(t.Context(), b, regolint.Options{}) {
 		found = append(found, "policies/"+f.String())
 	}
 	want := under(t, "Your first rule, in ten minutes", "")[0].text
