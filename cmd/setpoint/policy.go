@@ -65,6 +65,7 @@ func (a *app) policyCommand() *cobra.Command {
 		a.policyTestCommand(),
 		a.policyFmtCommand(),
 		a.policySchemaCommand(),
+		a.policyReplayCommand(),
 	)
 }
 
