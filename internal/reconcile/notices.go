@@ -64,8 +64,8 @@ func (r *Reconciler) wanted(f *fleet, now time.Time) map[string]escalate.Page {
 			fmt.Sprintf("source %s %s; unknown: %s", source, r.sourceFault(source), strings.Join(names, ", ")), now)
 	}
 	r.conflictPages(out, now)
-	if fault := r.policyFault(); fault != "" {
-		out["policy"] = r.fleetPage("policy", escalate.PolicyFault, "no policy is loaded, nothing is done: "+fault, now)
+	if trouble := r.rules().trouble(now); trouble != "" {
+		out["policy"] = r.fleetPage("policy", escalate.PolicyFault, trouble, now)
 	}
 	if err := r.book.broken(); err != nil {
 		out["ledger"] = r.fleetPage("ledger", escalate.LedgerFault, "the ledger cannot be used, nothing is done: "+err.Error(), now)

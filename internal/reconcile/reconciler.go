@@ -94,7 +94,7 @@ func New(ctx context.Context, o Options) (*Reconciler, error) {
 	}
 	desk := NewDesk(o.Store, approve.Groups(o.Config.Approvers), o.Now)
 	r := &Reconciler{
-		Desk: desk, o: o, log: o.Logger, tel: tel, rule: rules{policy: o.Policy, shadow: o.Shadow, fault: o.PolicyFault},
+		Desk: desk, o: o, log: o.Logger, tel: tel, rule: rules{policy: o.Policy, since: o.Now(), shadow: o.Shadow, fault: o.PolicyFault},
 		last: map[string]Result{}, errors: map[string]int{}, again: map[string]time.Time{},
 		assessed: map[string]compare.Assessment{}, looked: map[string]time.Time{}, sightings: map[string]sighting{}, hints: map[string]time.Time{}, conflicts: map[string]gate.Key{},
 		wake: make(chan string, 64), quit: make(chan struct{}),
@@ -114,7 +114,7 @@ func New(ctx context.Context, o Options) (*Reconciler, error) {
 	r.set = withoutPlaces(set)
 	r.watch.load(r.set)
 	r.foundLoose()
-	r.tel.policyLoaded(o.Policy)
+	r.tel.policyLoaded(r.rules())
 	return r, nil
 }
 
@@ -154,10 +154,10 @@ func (r *Reconciler) Reload(ctx context.Context, policy Policy) error {
 	r.mu.Lock()
 	r.set = set
 	if policy != nil {
-		r.rule.policy, r.rule.fault = policy, ""
+		r.rule.take(policy, r.o.Now())
 	}
 	r.mu.Unlock()
-	r.tel.policyLoaded(r.rules().policy)
+	r.tel.policyLoaded(r.rules())
 	return nil
 }
 

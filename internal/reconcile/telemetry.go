@@ -36,6 +36,8 @@ type telemetry struct {
 	pagesOpen      *prometheus.GaugeVec
 	receiverFails  *prometheus.CounterVec
 	policyInfo     *prometheus.GaugeVec
+	policyFailed   prometheus.Gauge
+	shadowFailed   prometheus.Gauge
 	modelRequests  *prometheus.CounterVec
 	modelTokens    *prometheus.CounterVec
 	writable       prometheus.Gauge
@@ -98,6 +100,8 @@ func newTelemetry(reg prometheus.Registerer) (*telemetry, error) {
 		pagesOpen:      gauge("setpoint_pages_open", "Open pages by receiver.", "receiver"),
 		receiverFails:  counter("setpoint_receiver_failures_total", "Failed deliveries of pages.", "receiver"),
 		policyInfo:     gauge("setpoint_policy_info", "1 for the policy that is loaded.", "revision"),
+		policyFailed:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_policy_reload_failed", Help: "1 while the policy on disk is not the one in force, because it does not load."}),
+		shadowFailed:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_policy_shadow_reload_failed", Help: "1 while the shadow policy on disk is not the one that is asked, because it does not load."}),
 		modelRequests:  counter("setpoint_model_requests_total", "Questions to a proposer by what came back.", "endpoint", "result"),
 		modelTokens:    counter("setpoint_model_tokens_total", "Tokens as the model's endpoint counted them.", "endpoint", "type"),
 		writable:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_ledger_writable", Help: "1 while the ledger can be written."}),
@@ -123,7 +127,7 @@ func (t *telemetry) register(reg prometheus.Registerer) error {
 	var errs []error
 	for _, c := range []prometheus.Collector{
 		t.passDuration, t.passes, t.lastPass, t.sweepLate, t.serviceState, t.errorBudget, t.measurementAge,
-		t.decisions, t.effects, t.outcomes, t.balance, t.pagesOpen, t.receiverFails, t.policyInfo,
+		t.decisions, t.effects, t.outcomes, t.balance, t.pagesOpen, t.receiverFails, t.policyInfo, t.policyFailed, t.shadowFailed,
 		t.modelRequests, t.modelTokens, t.writable, t.isFrozen, t.approvalsOpen, t.approvalWait, t.driftAge, t.timeToMet,
 		t.conflicts, t.clocksApart, t.shadows, t.shadowDiffs,
 	} {
@@ -292,11 +296,13 @@ func (t *telemetry) pages(pages []escalate.Page) {
 
 func (t *telemetry) receiverFailed(name string) { t.receiverFails.WithLabelValues(name).Inc() }
 
-func (t *telemetry) policyLoaded(p Policy) {
+// policyLoaded shows what rules, and whether the folder says otherwise.
+func (t *telemetry) policyLoaded(ru rules) {
 	t.policyInfo.Reset()
-	if p != nil {
-		t.policyInfo.WithLabelValues(p.Revision()).Set(1)
+	if ru.policy != nil {
+		t.policyInfo.WithLabelValues(ru.policy.Revision()).Set(1)
 	}
+	t.policyFailed.Set(bit(ru.policy == nil || ru.stale != ""))
 }
 
 func bit(b bool) float64 {
