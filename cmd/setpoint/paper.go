@@ -218,6 +218,7 @@ func (p *paper) people(e web.Explanation) {
 	if d := e.Decision; d != nil {
 		p.head(fmt.Sprintf("last decision: %s %s, %s, effect %s, outcome %s (`setpoint explain %s`)",
 			d.ID, clock(d.Time), d.Verdict, d.Effect, d.Outcome, d.ID))
+		p.shadow(*d)
 	}
 	for _, a := range e.Approvals {
 		p.ticket(a)
@@ -258,6 +259,7 @@ func (p *paper) decision(d web.DecisionDetail) {
 		word = "needed"
 	}
 	p.needs(word, d.Needs)
+	p.shadow(d.Decision)
 	if d.Ticket != nil {
 		p.ticket(*d.Ticket)
 	}

@@ -33,6 +33,20 @@ type Decision struct {
 	Effect         string             `json:"effect"`
 	Outcome        string             `json:"outcome"`
 	Charge         float64            `json:"charge"`
+	Shadow         *Shadow            `json:"shadow,omitempty"`
+}
+
+// Shadow is what the shadow policy of that moment would have led to. It bound
+// nobody.
+type Shadow struct {
+	Revision string   `json:"revision"`
+	Verdict  string   `json:"verdict"`
+	Hold     bool     `json:"hold"`
+	Reasons  []string `json:"reasons"`
+	// Differs: verdict, hold or approvals are others.
+	Differs bool `json:"differs"`
+	// Fault is why it could not rule.
+	Fault string `json:"fault,omitempty"`
 }
 
 // Decisions lists what was decided, oldest first.
@@ -57,7 +71,17 @@ func decisionOf(d *ledger.Decision) Decision {
 		Digest: d.Decision.Digest, PolicyRevision: d.Decision.Ruling.Revision,
 		Effect:  string(orWord(d.Effect, execute.None)),
 		Outcome: string(orWord(d.Outcome, compare.OutcomeNone)),
-		Charge:  d.Charge,
+		Charge:  d.Charge, Shadow: shadowOf(d.Shadow),
+	}
+}
+
+func shadowOf(s *ledger.Shadow) *Shadow {
+	if s == nil {
+		return nil
+	}
+	return &Shadow{
+		Revision: s.Revision, Verdict: s.Verdict.String(), Hold: s.Hold, Differs: s.Differs, Fault: s.Fault,
+		Reasons: append([]string{}, s.Reasons...),
 	}
 }
 

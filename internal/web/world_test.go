@@ -79,6 +79,7 @@ func bodies() []ledger.Draft {
 		{Kind: ledger.KindDecision, Service: "checkout", Body: ledger.Decided{
 			Window: "1772366400-600", Episode: "e3", Key: keyOne, Step: "execute", Proposal: six, State: compare.Breached, Reason: compare.Burning,
 			Mode: spec.Auto, Decision: gate.Decision{Verdict: gate.Auto, Digest: "digest-1", Key: keyOne, Ruling: granted, Cost: 2},
+			Shadow: &ledger.Shadow{Revision: "revision-2", Verdict: gate.Approval, Reasons: []string{"policy:after-hours"}, Differs: true},
 		}},
 		{Kind: ledger.KindClaim, Service: "checkout", Body: ledger.Claim{
 			Key: keyOne, Decision: "d4", Episode: "e3", Digest: "digest-1", Target: "webhook http://127.0.0.1:1/scale", Action: scale(),
