@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
 
 	promconfig "github.com/prometheus/common/config"
 
+	"github.com/setpoint-dev/setpoint/internal/config"
 	execcommand "github.com/setpoint-dev/setpoint/internal/execute/command"
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
 	"github.com/setpoint-dev/setpoint/internal/gate/rego/regotest"
+	"github.com/setpoint-dev/setpoint/internal/gate/rego/reload"
 	"github.com/setpoint-dev/setpoint/internal/measure/prom"
 	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/spec"
@@ -143,50 +146,76 @@ func (s site) checkPrompts() error {
 	return err
 }
 
-// policyFaults are those of the configured policy, which `run` would answer
-// with observing only: it must compile, and its own tests must pass.
-func (s site) policyFaults(ctx context.Context) spec.Faults {
-	const key = "policies.path"
-	if s.cfg.Policies.Path == "" {
-		return nil
+// policyFaults are those of the configured policies: the one that binds, which
+// `run` would answer with observing only, must compile, and its own tests must
+// pass. The shadow must compile; what its tests say is a warning.
+func (s site) policyFaults(ctx context.Context) (faults, warnings spec.Faults) {
+	const binding, shadow = "policies.path", "policies.shadow"
+	if s.cfg.Policies.Path != "" {
+		bad, failing := s.bundleFaults(ctx, binding, s.cfg.Policies.Path)
+		faults = append(bad, failing...)
 	}
-	fsys, name, err := s.bundle()
+	switch {
+	case s.cfg.Policies.Shadow == "":
+		return faults, nil
+	case sameFolder(s.cfg.Policies.Path, s.cfg.Policies.Shadow):
+		return append(faults, s.fault(shadow, errors.New(config.SameShadow))...), nil
+	}
+	bad, warnings := s.bundleFaults(ctx, shadow, s.cfg.Policies.Shadow)
+	return append(faults, bad...), warnings
+}
+
+// sameFolder sees through links.
+func sameFolder(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
+
+// bundleFaults are what keeps a bundle from loading, and the tests that fail in
+// one that loads.
+func (s site) bundleFaults(ctx context.Context, key, folder string) (bad, failing spec.Faults) {
+	fsys, name, err := bundleAt(folder)
 	if err != nil {
-		return s.fault(key, err)
+		return s.fault(key, err), nil
 	}
-	var faults spec.Faults
-	add := func(file string, line int, text string) {
-		f := s.positions.Fault(key, "%s", text)
-		if file != "" {
-			f = spec.Fault{Pos: spec.Position{File: path.Join(name, file), Line: line}, Text: text}
+	at := func(file string, line int, text string) spec.Fault {
+		if file == "" {
+			return s.positions.Fault(key, "%s", text)
 		}
-		faults = append(faults, f)
+		return spec.Fault{Pos: spec.Position{File: path.Join(name, file), Line: line}, Text: text}
 	}
 	for _, f := range rego.Check(fsys).Errors() {
-		add(f.File, f.Line, f.Text)
+		bad = append(bad, at(f.File, f.Line, f.Text))
 	}
-	if len(faults) > 0 {
-		return faults
+	if len(bad) > 0 {
+		return bad, nil
 	}
 	bundle, err := rego.Read(fsys)
 	if err != nil {
-		return s.fault(key, err)
+		return s.fault(key, err), nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, reload.TestsWithin)
+	defer cancel()
 	report, err := regotest.Run(ctx, bundle, regotest.Options{})
 	if err != nil {
-		return s.fault(key, err)
+		return nil, s.fault(key, err)
 	}
 	for _, f := range report.Failures {
-		add(f.File, f.Line, strings.TrimSpace(fmt.Sprintf("test %s of the policy fails %s", f.Name, f.Text)))
+		failing = append(failing, at(f.File, f.Line, strings.TrimSpace(fmt.Sprintf("test %s of the policy fails %s", f.Name, f.Text))))
 	}
-	return faults
+	return nil, failing
 }
 
 // startFaults are all that keeps `run` from starting, or from acting, beside
 // the documents.
 func (a *app) startFaults(ctx context.Context, s site) spec.Faults {
-	faults := append(s.unmet(), s.policyFaults(ctx)...)
-	if len(faults) > 0 {
+	faults := s.unmet()
+	bad, warnings := s.policyFaults(ctx)
+	for _, w := range warnings {
+		a.say("%s (the shadow policy is asked all the same)", w)
+	}
+	if faults = append(faults, bad...); len(faults) > 0 {
 		return faults
 	}
 	// What the parts themselves refuse comes last: they read the files above.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/ledger/sqlite"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
 	"github.com/setpoint-dev/setpoint/prompts"
@@ -51,6 +52,11 @@ deny contains "night" if input.service.name == "night"
 `
 
 const aService = "apiVersion: openslo/v1\nkind: Service\nmetadata: {name: checkout}\n"
+
+// shadowed is that configuration with a shadow policy.
+func shadowed(folder string) string {
+	return strings.Replace(everything, "policies: {path: policy/}", "policies: {path: policy/, shadow: "+folder+"}", 1)
+}
 
 // hostFiles writes that configuration with all it names into a folder of its
 // own and returns the folder.
@@ -124,9 +130,20 @@ func TestValidateChecksWhatRunNeeds(t *testing.T) {
 		spoil func(*testing.T, string)
 		want  string
 	}{
-		"NoPolicy":       {missing("policy"), "setpoint.yaml:2: policies.path: policy: stat policy: no such file or directory: name the root of the bundle\n"},
-		"PolicyBroken":   {holds("policy/gate.rego", strings.Replace(aPolicy, "service", "servce", 1)), "policy/gate.rego:6: input.servce.name is not in the gate input"},
-		"PolicyTests":    {holds("policy/gate_test.rego", "package setpoint.gate_test\n\nimport data.setpoint.gate\n\ntest_day if \"night\" in gate.deny with input as {\"service\": {\"name\": \"day\"}}\n"), "policy/gate_test.rego:5: test "},
+		"NoPolicy":     {missing("policy"), "setpoint.yaml:2: policies.path: policy: stat policy: no such file or directory: name the root of the bundle\n"},
+		"PolicyBroken": {holds("policy/gate.rego", strings.Replace(aPolicy, "service", "servce", 1)), "policy/gate.rego:6: input.servce.name is not in the gate input"},
+		"PolicyTests":  {holds("policy/gate_test.rego", "package setpoint.gate_test\n\nimport data.setpoint.gate\n\ntest_day if \"night\" in gate.deny with input as {\"service\": {\"name\": \"day\"}}\n"), "policy/gate_test.rego:5: test "},
+		"NoShadow":     {holds("setpoint.yaml", shadowed("next/")), "setpoint.yaml:2: policies.shadow: policy: stat next: no such file or directory: name the root of the bundle\n"},
+		"ShadowBroken": {func(t *testing.T, dir string) {
+			put(t, filepath.Join(dir, "setpoint.yaml"), shadowed("next/"))
+			put(t, filepath.Join(dir, "next/gate.rego"), strings.Replace(aPolicy, "service", "servce", 1))
+		}, "next/gate.rego:6: input.servce.name is not in the gate input"},
+		"ShadowIsPolicy": {func(t *testing.T, dir string) {
+			put(t, filepath.Join(dir, "setpoint.yaml"), shadowed("next/"))
+			if err := os.Symlink("policy", filepath.Join(dir, "next")); err != nil {
+				t.Fatal(err)
+			}
+		}, "setpoint.yaml:2: policies.shadow: is the folder of policies.path, so the two never differ"},
 		"NoPrompts":      {missing("prompts"), "setpoint.yaml:3: prompts: stat prompts: no such file or directory\n"},
 		"PromptBroken":   {holds("prompts/propose.user.tmpl", "no front matter"), "setpoint.yaml:3: prompts: prompt propose.user.tmpl: starts without front matter"},
 		"NoPassword":     {missing("prom.key"), "setpoint.yaml:7: sources[0].http.basic_auth.password_file: stat prom.key: no such file or directory\n"},
@@ -245,11 +262,12 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 		reason, file, text string
 		ok                 bool
 	}{
-		"Good":      {"everything is good", "slo/third.yaml", strings.ReplaceAll(aService, "checkout", "third"), true},
-		"Documents": {"a revoked token would be gone, and the documents stay", "slo/checkout.yaml", "nonsense", false},
-		"Rules":     {"rules belong to the documents", "rules.yaml", "nonsense", false},
-		"Policy":    {"a policy that does not load", "policy/gate.rego", "nonsense", false},
-		"Tokens":    {"tokens that are refused", "tokens.yaml", "alice: short", false},
+		"Good":        {"everything is good", "slo/third.yaml", strings.ReplaceAll(aService, "checkout", "third"), true},
+		"Documents":   {"a revoked token would be gone, and the documents stay", "slo/checkout.yaml", "nonsense", false},
+		"Rules":       {"rules belong to the documents", "rules.yaml", "nonsense", false},
+		"Policy":      {"a policy that does not load", "policy/gate.rego", "nonsense", false},
+		"PolicyTests": {"a policy whose own tests fail", "policy/gate_test.rego", "package setpoint.gate_test\n\ntest_wrong if false\n", false},
+		"Tokens":      {"tokens that are refused", "tokens.yaml", "alice: short", false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -271,6 +289,41 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReloadTakesTheShadow: a reload asks the shadow policy of this moment, and
+// one that does not load keeps nothing else from changing.
+func TestReloadTakesTheShadow(t *testing.T) {
+	dir := hostFiles(t)
+	put(t, filepath.Join(dir, "setpoint.yaml"), shadowed("next/"))
+	failing := "package setpoint.gate_test\n\ntest_wrong if false\n"
+	t.Run("Running", func(t *testing.T) {
+		d := startedDaemon(t, dir)
+		if d.options.Shadow != nil || d.shadowFault == "" {
+			t.Fatalf("a shadow without a folder: %v, fault %q", d.options.Shadow, d.shadowFault)
+		}
+		put(t, filepath.Join(dir, "policy/gate.rego"), strings.Replace(aPolicy, "night", "nightfall", 1))
+		if err := d.reload(t.Context()); err != nil {
+			t.Fatalf("the shadow's fault: %v", err)
+		}
+		put(t, filepath.Join(dir, "next/gate.rego"), aPolicy)
+		put(t, filepath.Join(dir, "next/gate_test.rego"), failing)
+		put(t, filepath.Join(dir, "policy/gate_test.rego"), failing)
+		if err := d.reload(t.Context()); err == nil {
+			t.Error("the policy was swapped although its tests fail")
+		}
+		var binding, shadow string
+		d.loop.View(func(s *ledger.State) { binding, shadow = s.Policy, s.ShadowPolicy })
+		if binding != d.policy.inForce || shadow != d.shadow.inForce || shadow == "" || shadow == binding {
+			t.Errorf("recorded: policy %q, shadow %q; in force: policy %q, shadow %q", binding, shadow, d.policy.inForce, d.shadow.inForce)
+		}
+	})
+	t.Run("Starting", func(t *testing.T) {
+		d := startedDaemon(t, dir)
+		if d.options.Shadow == nil || d.shadowFault != "" || d.options.PolicyFault == "" {
+			t.Errorf("shadow %v, its fault %q, the policy's %q", d.options.Shadow, d.shadowFault, d.options.PolicyFault)
+		}
+	})
 }
 
 // TestReloadNamesAllFaults: who mends one fault is not sent round again.

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
-	"github.com/setpoint-dev/setpoint/internal/gate/rego/regotest"
+	"github.com/setpoint-dev/setpoint/internal/gate/rego/reload"
 	"github.com/setpoint-dev/setpoint/policies"
 )
 
@@ -34,20 +34,21 @@ func bundleAt(path string) (fsys fs.FS, name string, err error) {
 // policy loads the bundle as a whole. It reaches the loop only when its own
 // tests pass.
 func (s site) policy(ctx context.Context) (*rego.Policy, error) {
-	p, err := s.compiled(ctx)
+	fsys, _, err := s.bundle()
 	if err != nil {
 		return nil, err
 	}
-	report, err := regotest.Run(ctx, p.Bundle(), regotest.Options{})
-	switch {
-	case err != nil:
-		return nil, err
-	case report.Failed > 0:
-		f := report.Failures[0]
-		return nil, fmt.Errorf("%s of the policy failed, first %s at %s:%d (`setpoint policy test` shows all)",
-			count(report.Failed, "test"), f.Name, f.File, f.Line)
+	l, err := reload.Load(ctx, fsys, reload.Rules{})
+	return l.Policy, err
+}
+
+// shadowPolicy loads the bundle that binds nobody.
+func (s site) shadowPolicy(ctx context.Context) (reload.Loaded, error) {
+	fsys, _, err := bundleAt(s.cfg.Policies.Shadow)
+	if err != nil {
+		return reload.Loaded{}, err
 	}
-	return p, nil
+	return reload.Load(ctx, fsys, shadowRules)
 }
 
 // compiled loads the bundle without running its tests, to look at a decision.

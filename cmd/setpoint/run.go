@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/setpoint-dev/setpoint/internal/gate/rego"
+	"github.com/setpoint-dev/setpoint/internal/gate/rego/reload"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
 	"github.com/setpoint-dev/setpoint/internal/web"
@@ -28,7 +28,12 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Run the agent until SIGTERM; SIGHUP reloads documents, rules, policy and tokens",
 		Long: `Run the agent. SIGTERM and SIGINT take no new work and finish what was begun;
 SIGHUP and POST /-/reload read documents, rules, policy and tokens again, and
-the last good ones stay on a fault. The log goes to standard error.`,
+the last good ones stay on a fault. The log goes to standard error.
+
+The folders of policies.path and policies.shadow are read again by themselves: a
+changed bundle rules once it has held still for a second (half a minute where a
+file is gone), compiles, and passes its own tests. Otherwise the last good one
+rules on, which the log, the metrics and, when it lasts, a page say.`,
 		Example: `  setpoint run
   setpoint run --once        # one pass for each service, then exit
   OTEL_TRACES_EXPORTER=console setpoint run`,
@@ -60,6 +65,12 @@ type daemon struct {
 	metrics *agentMetrics
 	loop    *reconcile.Reconciler
 	tokens  tokenBox
+	// policy and shadow are the folders of the policies; shadow is nil without.
+	policy, shadow *bundleFolder
+	// shadowFault is why the shadow policy did not load at the start.
+	shadowFault string
+	// beside is what runs beside the loop until the agent stops.
+	beside []func(ctx context.Context)
 	// reloading keeps two reloads from mixing what they read.
 	reloading sync.Mutex
 }
@@ -121,7 +132,6 @@ func (a *app) daemon(ctx context.Context, s site, store *opened, log *slog.Logge
 	o.LedgerFault, o.StoreClock, o.Hints, o.Shared, o.Process = store.fault, store.clock, store.hints, store.shared, store.process
 	o.Loose = w.freezes
 	o.Monotonic = func() time.Duration { return time.Since(began) }
-	metrics.policyLoaded(w.options.Policy != nil)
 	d := &daemon{wiring: w, app: a, log: log, metrics: metrics}
 	w.options.Registerer, w.options.Logger = metrics.registry, log
 	tokens, err := s.tokens()
@@ -129,6 +139,7 @@ func (a *app) daemon(ctx context.Context, s site, store *opened, log *slog.Logge
 		return nil, err
 	}
 	d.tokens.set(tokens)
+	d.watchPolicies(ctx)
 	return d, nil
 }
 
@@ -137,8 +148,9 @@ func (d *daemon) hello() {
 	d.log.Info("started", "version", b.Version, "revision", short(b.Revision), "config", d.site.file, "ledger", d.site.where(),
 		"services", len(d.loop.Set().Services), "maxMode", d.site.cfg.Limits.MaxMode.String())
 	if fault := d.options.PolicyFault; fault != "" {
-		d.log.Error("the policy does not load; observing only until a reload succeeds", "err", fault)
+		d.log.Error("the policy does not load; observing only until it does", "err", fault)
 	}
+	d.loop.ShadowFaulted(d.shadowFault)
 	for _, n := range d.loop.Set().Notes {
 		d.log.Info("note", "at", n.Pos.String(), "code", n.Lint, "text", n.Text)
 	}
@@ -153,6 +165,12 @@ func (d *daemon) serve(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if err := d.listen(ctx, g, server); err != nil {
 		return err
+	}
+	for _, run := range d.beside {
+		g.Go(func() error {
+			run(ctx)
+			return nil
+		})
 	}
 	g.Go(func() error { return d.reloadOnHangup(ctx) })
 	g.Go(func() error {
@@ -211,27 +229,41 @@ func (d *daemon) reloadOnHangup(ctx context.Context) error {
 func (d *daemon) reload(ctx context.Context) error {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
-	tokens, policy, err := d.reread(ctx)
-	if err == nil {
-		err = d.loop.Reload(ctx, policy)
+	policy, tokens, err := d.reloadAll(ctx)
+	if d.shadow != nil {
+		_ = d.shadow.Reload(ctx, d.shadow.swap) // It binds nobody, and has said what is wrong.
 	}
 	if err != nil {
 		d.log.Error("reload failed; the last good state stays, with its tokens", "err", err)
 		return err
 	}
-	d.tokens.set(tokens)
-	d.log.Info("reloaded", "services", len(d.loop.Set().Services), "tokens", tokens.Len(), "policy", short(policy.Revision()))
+	d.log.Info("reloaded", "services", len(d.loop.Set().Services), "tokens", tokens.Len(), "policy", short(policy))
 	return nil
 }
 
-// reread parses everything and changes nothing; the error tells all faults at
-// once.
-func (d *daemon) reread(ctx context.Context) (web.Tokens, *rego.Policy, error) {
+// reloadAll gives the revision of the policy and the tokens, or an error with
+// all faults at once, and nothing changed.
+func (d *daemon) reloadAll(ctx context.Context) (policy string, tokens web.Tokens, err error) {
 	tokens, tokensErr := d.site.tokens()
-	policy, policyErr := d.site.policy(ctx)
-	d.metrics.policyLoaded(policyErr == nil)
 	_, documentsErr := (&fileRules{site: d.site}).documents()
-	return tokens, policy, errors.Join(documentsErr, policyErr, tokensErr)
+	rest := errors.Join(documentsErr, tokensErr)
+	loads := false
+	err = d.policy.Reload(ctx, func(ctx context.Context, l reload.Loaded) error {
+		loads, policy = true, l.Policy.Revision()
+		if rest != nil {
+			return rest
+		}
+		if err := d.loop.Reload(ctx, l.Policy); err != nil {
+			return err
+		}
+		d.tokens.set(tokens)
+		d.policy.took(l)
+		return nil
+	})
+	if !loads {
+		err = errors.Join(rest, err)
+	}
+	return policy, tokens, err
 }
 
 // freeze writes the file, and waits for the sends that had begun: nothing leaves

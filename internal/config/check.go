@@ -61,6 +61,7 @@ func (k *checker) config(c Config) {
 	for i, d := range c.Documents {
 		k.set(spec.IndexPath("documents", i), d)
 	}
+	k.that(!c.Policies.oneFolder(), "policies.shadow", SameShadow)
 	k.duration("sweep.interval", c.Sweep.Interval, 100*time.Millisecond, time.Hour)
 	within(k, "sweep.jitter", c.Sweep.Jitter, 0, 0.5)
 	within(k, "sweep.concurrency", c.Sweep.Concurrency, 1, 1000)

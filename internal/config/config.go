@@ -39,10 +39,14 @@ type Config struct {
 	Telemetry Telemetry         `yaml:"telemetry"`
 }
 
-// Policies are a bundle root, and one to run in its shadow.
+// SameShadow is the fault of a shadow that is the bundle it is compared with.
+const SameShadow = "is the folder of policies.path, so the two never differ: copy it and change the copy, or remove this key"
+
+// Policies are a bundle root, and one that is asked beside it.
 type Policies struct {
 	// Path is the built-in bundle when empty.
-	Path   string `yaml:"path"`
+	Path string `yaml:"path"`
+	// Shadow rules beside Path and binds nobody; empty: there is none.
 	Shadow string `yaml:"shadow"`
 	// DecisionLog is nil for none.
 	DecisionLog *DecisionLog `yaml:"decisionLog"`

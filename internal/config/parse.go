@@ -41,6 +41,12 @@ func (c *Config) SetDirectory(dir string) {
 	}
 }
 
+// oneFolder reports whether the shadow is the bundle that it would be compared
+// with, as far as the names tell.
+func (p Policies) oneFolder() bool {
+	return p.Path != "" && p.Shadow != "" && filepath.Clean(p.Path) == filepath.Clean(p.Shadow)
+}
+
 // paths are all values that name a file or a folder.
 func (c *Config) paths() []*string {
 	out := []*string{

@@ -112,7 +112,7 @@ func TestFull(t *testing.T) {
 		"socket": "/etc/setpoint/setpoint.sock", "tokens": "/etc/setpoint/tokens.yaml",
 		"key": "/etc/setpoint/model.key", "hook": "/etc/setpoint/hook.key", "secret": "/etc/setpoint/scaler.key",
 		"password": "/etc/setpoint/prom.password", "ca": "/etc/setpoint/ca.pem",
-		"shadow": "", "changes": "", "kubeconfig": "",
+		"shadow": "/etc/setpoint/policies-next", "changes": "", "kubeconfig": "",
 		"programs":  []string{"/etc/setpoint/restart.sh", "/etc/setpoint/scale", "/opt/./flush"},
 		"variables": []string{"PATH"},
 		"maxMode":   spec.Approval, "rate": 7.5, "redirects": true,
