@@ -191,6 +191,7 @@ func parse(files []File) (map[string]*ast.Module, Findings) {
 			modules[f.Path] = m
 		}
 	}
+	typeInputs(modules)
 	return modules, fs
 }
 
@@ -201,14 +202,15 @@ func NewCompiler() (*ast.Compiler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema of the gate input: %w", err)
 	}
-	var schema any
+	var schema map[string]any
 	if err := json.Unmarshal(raw, &schema); err != nil {
 		return nil, fmt.Errorf("schema of the gate input: %w", err)
 	}
 	schemas := ast.NewSchemaSet()
 	schemas.Put(ast.SchemaRootRef, schema)
+	schemas.Put(eventSchemaRef, eventSchema(schema))
 	return ast.NewCompiler().WithStrict(true).WithCapabilities(Capabilities()).WithSchemas(schemas).
-		WithDefaultRegoVersion(ast.RegoV1), nil
+		WithUseTypeCheckAnnotations(true).WithDefaultRegoVersion(ast.RegoV1), nil
 }
 
 func compile(modules map[string]*ast.Module) (*ast.Compiler, Findings) {
