@@ -136,7 +136,8 @@ func rulingFloors(r Ruling, input string) []finding {
 			fs = append(fs, finding{set.effect, ruleReason(set.verb, rule)})
 		}
 	}
-	if len(fs) == 0 {
+	// Beside what refuses, nobody needs to read that nothing grants.
+	if lowest(fs) >= Approval && !r.granted() {
 		fs = append(fs, finding{effectSilent, Reason{Code: ReasonUndefined, Text: "policy says nothing about this: no rule grants it"}})
 	}
 	return fs

@@ -66,6 +66,7 @@ func TestDecideRulings(t *testing.T) {
 		"Fault":       {"a fault is ours and passes", gate.Ruling{Fault: "timeout: 1s", Auto: rule("a")}, gate.Deny, true, []string{"policy-fault"}},
 		"TooLarge":    {"no policy looked at it", gate.Ruling{Fault: "input-too-large: 300000 bytes", Auto: rule("a")}, gate.Deny, false, []string{"input-too-large"}},
 		"OtherInput":  {"a ruling on other bytes", gate.Ruling{InputDigest: "ff", Auto: rule("a")}, gate.Deny, true, []string{"policy-fault"}},
+		"TeamAlone":   {"a team's approval adds a person and grants nothing", gate.Ruling{Approval: []gate.Rule{{Reason: "ask-us", Package: "setpoint.team.payments"}}}, gate.Deny, false, []string{"undefined", "policy:ask-us"}},
 		"Deny":        {"strictest wins", gate.Ruling{Auto: rule("a"), Approval: rule("b"), Escalate: rule("c"), Deny: rule("d")}, gate.Deny, false, []string{"policy:d", "policy:c", "policy:b", "policy:a"}},
 		"Escalate":    {"strictest wins", gate.Ruling{Auto: rule("a"), Approval: rule("b"), Escalate: rule("c")}, gate.Escalate, false, []string{"policy:c", "policy:b", "policy:a"}},
 		"Approval":    {"strictest wins", gate.Ruling{Auto: rule("a"), Approval: rule("b")}, gate.Approval, false, []string{"policy:b", "policy:a"}},

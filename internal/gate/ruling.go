@@ -1,13 +1,29 @@
 package gate
 
+import (
+	"slices"
+	"strings"
+)
+
+// teamPrefix is what the packages begin with that only tighten.
+const teamPrefix = "setpoint.team."
+
+// granted reports whether a rule of the shared package grants, alone or with a
+// person. A team's approval adds a person to what others grant.
+func (r Ruling) granted() bool {
+	return len(r.Auto) > 0 || slices.ContainsFunc(r.Approval, func(rule Rule) bool { return !strings.HasPrefix(rule.Package, teamPrefix) })
+}
+
 // Verdict is what policy alone says, before any floor: the strictest set with a
-// rule wins. A ruling with a fault, or one in which no rule fired, is Deny.
+// rule wins. A ruling with a fault, or one in which no rule grants, is Deny.
 func (r Ruling) Verdict() Verdict {
 	switch {
 	case r.Fault != "" || len(r.Deny) > 0:
 		return Deny
 	case len(r.Escalate) > 0:
 		return Escalate
+	case !r.granted():
+		return Deny
 	case len(r.Approval) > 0:
 		return Approval
 	case len(r.Auto) > 0:
