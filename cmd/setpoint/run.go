@@ -111,6 +111,7 @@ func (a *app) runAgent(ctx context.Context, s site, once bool) (err error) {
 	if d.loop, err = reconcile.New(ctx, d.options); err != nil {
 		return err
 	}
+	d.options.Policy, d.options.Shadow = nil, nil // The loop has them, until they are swapped.
 	d.hello()
 	if once {
 		return errors.Join(d.sweepOnce(ctx), failed)

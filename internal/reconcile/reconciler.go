@@ -104,6 +104,8 @@ func New(ctx context.Context, o Options) (*Reconciler, error) {
 	if o.Policy == nil && r.rule.fault == "" {
 		r.rule.fault = "no policy was given"
 	}
+	// A policy that was swapped is not kept in memory for ever.
+	r.o.Policy, r.o.Shadow = nil, nil
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}

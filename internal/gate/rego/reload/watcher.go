@@ -88,6 +88,7 @@ func New(o Options) *Watcher {
 		o.Still = Still
 	}
 	w := &Watcher{o: o, load: load, state: State{InForce: o.InForce.Revision()}, files: filesOf(o.InForce)}
+	w.o.InForce = rego.Bundle{} // Not kept in memory for ever.
 	if o.Fault != "" {
 		w.state.Fault = newFault(errors.New(o.Fault), "", 0)
 	}
@@ -160,7 +161,7 @@ func (w *Watcher) still(b rego.Bundle) time.Duration {
 			return missing * w.o.Still
 		}
 	}
-	return w.soon()
+	return w.o.Still
 }
 
 func filesOf(b rego.Bundle) []string {
