@@ -173,3 +173,31 @@ func TestReadmeNamesEachRule(t *testing.T) {
 		}
 	}
 }
+
+// What the table of pitfalls says of Rego is so.
+func TestReadmePitfalls(t *testing.T) {
+	cases := map[string]struct{ reason, is, expression string }{
+		"Unknown":  {"text sorts above every number", "input.balance.remaining > 1", `"unknown" > 1`},
+		"Quotes":   {"a number in quotes is text", `3 >= "3"`, `count([true | 3 >= "3"]) == 0`},
+		"Absent":   {"a negation over nothing holds", "not data.labels[input.service.name].canary", `count([true | not data.labels["nobody"].canary]) == 1`},
+		"Every":    {"every of nothing holds", "every o in input.state.objectives", `count([true | every o in [] { o.state == "met" }]) == 1`},
+		"Any":      {"a condition over a list holds for any", `input.dependencies[_].state != "met"`, `count([true | [{"state": "met"}, {"state": "breached"}][_].state != "met"]) == 1`},
+		"Set":      {"a set holds a value once", "count({t.outcome", `count({t | some t in ["no-change", "no-change"]}) == 1`},
+		"Object":   {"an object equals no text", `"two-people" in gate.approval`, `count([true | "two-people" in {"class", {"reason": "two-people"}}]) == 0`},
+		"Lists":    {"lists are replaced", `{"tried": [attempt]}`, `object.union({"tried": [1, 2]}, {"tried": [3]}) == {"tried": [3]}`},
+		"TimeZone": {"the hour is in UTC", "time.clock(time.parse_rfc3339_ns(input.now))", `time.clock(time.parse_rfc3339_ns("2026-07-01T10:00:00Z"))[0] == 10`},
+	}
+	_, table, _ := strings.Cut(readme(t), "## Pitfalls\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(table, tc.is) {
+				t.Errorf("the page does not show %s", tc.is)
+			}
+			var holds bool
+			if ask(t, tc.expression, &holds); !holds {
+				t.Errorf("%s: %s is false", tc.reason, tc.expression)
+			}
+		})
+	}
+}
