@@ -20,9 +20,13 @@ func readData(files []File) (map[string]any, []Finding) {
 		fail := func(line int, text string) {
 			fs = append(fs, Finding{File: f.Path, Line: line, Code: CodeData, Text: text})
 		}
+		if line, err := readable(f.Data); err != nil {
+			fail(line, err.Error())
+			continue
+		}
 		var doc map[string]any
 		if err := util.Unmarshal(f.Data, &doc); err != nil {
-			fail(brokenAt(err), "not one JSON or YAML object: "+err.Error())
+			fail(1, "not one JSON or YAML object: "+err.Error())
 			continue
 		}
 		if p := firstNull(doc, nil); p != nil {
