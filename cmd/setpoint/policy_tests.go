@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -140,12 +139,7 @@ func readTables(names []string) ([]regotest.Table, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--cases: %w", err)
 		}
-		t, err := regotest.ReadTable(spec.File{Name: name, Data: data}, func(base string) ([]byte, error) {
-			if !filepath.IsAbs(base) {
-				base = filepath.Join(filepath.Dir(name), base)
-			}
-			return readRegular(base)
-		})
+		t, err := regotest.ReadTable(spec.File{Name: name, Data: data}, readRegular)
 		var wrong spec.Faults
 		switch {
 		case errors.As(err, &wrong):
@@ -209,17 +203,20 @@ func (a *app) showTests(r regotest.Report, name string, f testFlags) error {
 	return a.print("%s", b.String())
 }
 
+var testWords = map[regotest.Result]string{
+	regotest.Passed: "PASS", regotest.Failed: "FAIL", regotest.Errored: "ERROR", regotest.Skipped: "SKIP",
+}
+
 // showTest writes one line, and of a test that failed why. What a policy prints
 // is its author's, so no part of it moves the cursor.
 func showTest(b *strings.Builder, t regotest.Test, verbose bool) {
-	word := map[regotest.Result]string{
-		regotest.Passed: "PASS", regotest.Failed: "FAIL", regotest.Errored: "ERROR", regotest.Skipped: "SKIP",
-	}[t.Result]
-	bad := t.Result == regotest.Failed || t.Result == regotest.Errored
-	if !bad && !verbose {
-		return
+	if !verbose {
+		if t.Result == regotest.Passed || t.Result == regotest.Skipped {
+			return
+		}
+		t.Stopped = nil
 	}
-	fmt.Fprintf(b, "%s:%d: %s %s", t.File, t.Line, word, strings.Map(printable, t.Name))
+	fmt.Fprintf(b, "%s:%d: %s %s", t.File, t.Line, testWords[t.Result], strings.Map(printable, t.Name))
 	if t.Text != "" && t.Text != "failed" {
 		fmt.Fprintf(b, ": %s", strings.Map(printable, t.Text))
 	}
@@ -227,16 +224,10 @@ func showTest(b *strings.Builder, t regotest.Test, verbose bool) {
 		fmt.Fprintf(b, " (%s)", time.Duration(t.Seconds*float64(time.Second)).Round(time.Microsecond))
 	}
 	b.WriteByte('\n')
-	if !verbose {
-		t.Stopped = nil
-	}
 	for _, line := range t.Why() {
 		fmt.Fprintf(b, "    %s\n", strings.Map(printableText, line))
 	}
-	if t.Output == "" {
-		return
-	}
-	for _, line := range strings.Split(t.Output, "\n") {
+	for _, line := range t.Printed() {
 		fmt.Fprintf(b, "    printed: %s\n", strings.Map(printable, line))
 	}
 }

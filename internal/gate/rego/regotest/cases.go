@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
+	"github.com/setpoint-dev/setpoint/internal/gate/rego/trace"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
@@ -41,6 +42,9 @@ func (s *suite) cases(ctx context.Context) ([]Test, error) {
 			}
 			one := s.judge(c, ruling, policy)
 			one.File, one.Seconds = t.File, took.Seconds()
+			if s.Detail && one.Result == Failed {
+				one.Missed = s.missed(ctx, c, policy)
+			}
 			out = append(out, one)
 			if ruling.Fault == "" {
 				if err := s.cover(ctx, again, c.Input); err != nil {
@@ -70,6 +74,21 @@ func (s *suite) judge(c Case, r gate.Ruling, policy *rego.Policy) Test {
 		t.Text = fmt.Sprintf("want %s, got %s%s", c.Want, got, misspelt(c.Want.Reasons, policy))
 	}
 	return t
+}
+
+// missed are the rules that could have made the wanted verdict and did not fire.
+func (s *suite) missed(ctx context.Context, c Case, policy *rego.Policy) (out []trace.Rule) {
+	rules, err := trace.Of(ctx, policy, c.Input)
+	if err != nil {
+		return nil // Only a help: the case has failed all the same.
+	}
+	for _, r := range rules {
+		wanted := slices.Contains(c.Want.Reasons, r.Reason) || c.Want.Reasons == nil && r.Set == c.Want.Verdict.String()
+		if wanted && !r.Fired && len(out) < maxStops {
+			out = append(out, r.In(s.Folder))
+		}
+	}
+	return out
 }
 
 // fired are all rules that fired, strictest first, with paths that a person can

@@ -98,6 +98,29 @@ func TestCases(t *testing.T) {
 	}
 }
 
+// The rule that a case wants tells where it stopped; one that it does not want
+// is no matter.
+func TestCasesTellWhatTheyMissed(t *testing.T) {
+	const text = `cases:
+  - {name: by reason, changes: {proposal: {parameters: {replicas: 1}}}, expect: {verdict: approval, reasons: [big, old]}}
+  - {name: by verdict, changes: {proposal: {parameters: {replicas: 1}}}, expect: {verdict: escalate}}
+`
+	for detail, want := range map[bool][]string{true: {"big", "old", "named"}, false: nil} {
+		var got []string
+		for _, one := range runTable(t, text, regotest.Options{Folder: "policies", Detail: detail}).Tests {
+			for _, m := range one.Missed {
+				got = append(got, m.Reason)
+				if m.Fired || m.Stopped == nil || m.Stopped.File != "policies/p.rego" {
+					t.Errorf("%+v", m)
+				}
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("missed with detail %v (-want +got):\n%s", detail, diff)
+		}
+	}
+}
+
 func TestCasesAreChosenAndMeasured(t *testing.T) {
 	const text = `cases:
   - {name: scale, changes: {proposal: {parameters: {replicas: 1}}}, expect: {verdict: auto}}

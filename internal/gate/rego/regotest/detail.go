@@ -18,7 +18,7 @@ import (
 
 // maxEvents bounds the trace of one test, in steps of the engine: one that goes
 // through everything would fill the memory.
-const maxEvents = 100_000
+const maxEvents = 20_000
 
 // detail tells why tests fail.
 type detail struct {
@@ -38,20 +38,16 @@ func (d detail) explain(ctx context.Context, rule *ast.Rule, tests []caseTest) (
 	if !d.Detail || !slices.ContainsFunc(out, func(t Test) bool { return t.Result == Failed }) {
 		return out, nil
 	}
-	events, whole, err := d.record(ctx, rule)
+	events, missing, err := d.record(ctx, rule)
 	if err != nil {
 		return nil, err
 	}
-	if !whole {
-		for i := range out {
-			if out[i].Result == Failed {
-				out[i].Text += fmt.Sprintf("; it takes more than %d steps, too many to show", maxEvents)
-			}
-		}
-		return out, nil
-	}
 	for i, t := range tests {
-		if t.Result == Failed {
+		switch {
+		case t.Result != Failed:
+		case missing != "":
+			out[i].Text += "; " + missing
+		default:
 			d.why(&out[i], ofCase(events, t.keys))
 		}
 	}
@@ -62,20 +58,24 @@ func (d detail) explain(ctx context.Context, rule *ast.Rule, tests []caseTest) (
 type recorder struct {
 	topdown.BufferTracer
 	over bool
+	// stop ends the evaluation.
+	stop context.CancelFunc
 }
 
 // TraceEvent keeps one step.
 func (r *recorder) TraceEvent(e topdown.Event) {
 	if len(r.BufferTracer) >= maxEvents {
 		r.over = true
+		r.stop()
 		return
 	}
 	r.BufferTracer.TraceEvent(e)
 }
 
 // record evaluates without the index over rules: a rule that the index leaves
-// out would not be seen, and it is the one that an author asks about.
-func (d detail) record(ctx context.Context, rule *ast.Rule) (events []*topdown.Event, whole bool, err error) {
+// out would not be seen, and it is the one that an author asks about. Instead
+// of the events it may tell why they are missing; the result stands without.
+func (d detail) record(ctx context.Context, rule *ast.Rule) (events []*topdown.Event, missing string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
 	defer cancel()
 	q, err := oparego.New(
@@ -83,15 +83,17 @@ func (d detail) record(ctx context.Context, rule *ast.Rule) (events []*topdown.E
 		oparego.Query(testRef(rule).String()),
 	).PrepareForEval(ctx)
 	if err != nil {
-		return nil, false, fmt.Errorf("look at a failing test: %w", err)
+		return nil, "", fmt.Errorf("look at a failing test: %w", err)
 	}
-	var r recorder
+	r := recorder{stop: cancel}
 	_, err = q.Eval(ctx, oparego.EvalTransaction(d.txn), oparego.EvalQueryTracer(&r), oparego.EvalRuleIndexing(false))
-	if err != nil {
-		// Without the index it may take too long; that it failed is known.
-		return nil, false, nil //nolint:nilerr // the result of the test stands without its explanation
+	switch {
+	case r.over:
+		return nil, fmt.Sprintf("it takes more than %d steps, too many to show", maxEvents), nil
+	case err != nil:
+		return nil, "looking at why failed: " + d.errorText(err), nil
 	}
-	return r.BufferTracer, !r.over, nil
+	return r.BufferTracer, "", nil
 }
 
 // testRef is the path up to the name test_…, without the keys of cases.

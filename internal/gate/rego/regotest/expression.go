@@ -38,28 +38,26 @@ func falseAt(events []*topdown.Event) int {
 // that index was evaluated. What a rule asks of another one is left to the
 // trace.
 func (d detail) stops(events []*topdown.Event, at int) []Expression {
-	from := start(events, at)
 	direct := map[uint64]bool{}
 	var out []Expression
-	for _, e := range events[from:at] {
-		switch e.Op {
-		case topdown.EnterOp:
-			if e.HasRule() && e.ParentID == events[at].QueryID {
-				direct[e.QueryID] = true
-			}
-		case topdown.FailOp:
-			if !direct[e.QueryID] || e.Location == nil || d.built.Rules[e.Location.File] == nil {
-				continue
-			}
-			x := d.expression(e)
-			same := func(o Expression) bool { return o.File == x.File && o.Line == x.Line && o.Text == x.Text }
-			if len(out) < maxStops && !slices.ContainsFunc(out, same) {
-				out = append(out, x)
-			}
+	for _, e := range events[start(events, at):at] {
+		if e.Op == topdown.EnterOp && e.HasRule() && e.ParentID == events[at].QueryID {
+			direct[e.QueryID] = true
+		}
+		if e.Op != topdown.FailOp || !direct[e.QueryID] || !d.isRule(e.Location) {
+			continue
+		}
+		x := d.expression(e)
+		same := func(o Expression) bool { return o.File == x.File && o.Line == x.Line && o.Text == x.Text }
+		if len(out) < maxStops && !slices.ContainsFunc(out, same) {
+			out = append(out, x)
 		}
 	}
 	return out
 }
+
+// isRule reports whether a place is in a file of rules, not of tests.
+func (d detail) isRule(at *ast.Location) bool { return at != nil && d.built.Rules[at.File] != nil }
 
 // start is where the source of the expression at an index began to be
 // evaluated: the compiler makes several expressions of one.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/gate/rego/trace"
 )
 
 // Report is the result of a policy's own tests.
@@ -78,6 +79,9 @@ type Test struct {
 	Got  *Outcome `json:"got,omitempty"`
 	// Fired are the rules that fired in a case of a table, strictest first.
 	Fired []gate.Rule `json:"fired,omitempty"`
+	// Missed are the rules that a case of a table wants and that did not fire,
+	// with the expression at which each stopped.
+	Missed []trace.Rule `json:"missed,omitempty"`
 	// Output is what the test printed (of several cases, at the first that failed),
 	// Trace what the engine did.
 	Output string `json:"output,omitempty"`

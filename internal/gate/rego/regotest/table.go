@@ -1,15 +1,15 @@
 package regotest
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"path/filepath"
 	"slices"
-	"time"
+	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/gate/inputfile"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
@@ -86,9 +86,9 @@ func (w *verdictWord) UnmarshalText(b []byte) error {
 	return fmt.Errorf("%.40q is no verdict: want auto, approval, escalate or deny", b)
 }
 
-// ReadTable reads a file of cases strictly. The function reads a file that a
-// base names, as it is written there. The error is spec.Faults with everything
-// that is wrong, each with its line.
+// ReadTable reads a file of cases strictly. The function reads the file of a
+// base, whose path is made one beside the table. The error is spec.Faults with
+// everything that is wrong, each with its line.
 func ReadTable(f spec.File, read func(name string) ([]byte, error)) (Table, error) {
 	doc, faults := spec.OneDocument(f)
 	var d tableDoc
@@ -99,13 +99,14 @@ func ReadTable(f spec.File, read func(name string) ([]byte, error)) (Table, erro
 	if len(d.Cases) == 0 {
 		return Table{}, spec.Faults{doc.Fault("cases", "holds no case")}
 	}
-	r, err := newTableReader(read)
+	example, err := object(gate.ExampleInput())
 	if err != nil {
-		return Table{}, err
+		return Table{}, fmt.Errorf("the example input: %w", err)
 	}
+	r := &tableReader{read: read, doc: doc}
 	t := Table{File: f.Name}
 	first := map[string]int{}
-	standard := r.base(d.Base, r.example)
+	standard := r.base(d.Base, example)
 	for _, c := range d.Cases {
 		if line, twice := first[c.Name.text]; twice {
 			r.fault(c.Name.at, "is the name of the case in line %d too: each has its own", line)
@@ -116,48 +117,45 @@ func ReadTable(f spec.File, read func(name string) ([]byte, error)) (Table, erro
 			t.Cases = append(t.Cases, got)
 		}
 	}
-	if len(r.faults) > 0 {
-		return Table{}, r.faults.Err()
+	if err := r.faults.Err(); err != nil {
+		return Table{}, err
 	}
 	return t, nil
 }
 
 // tableReader makes inputs of bases and changes.
 type tableReader struct {
-	read    func(string) ([]byte, error)
-	fields  fields
-	example map[string]any
-	faults  spec.Faults
-}
-
-func newTableReader(read func(string) ([]byte, error)) (*tableReader, error) {
-	schema, err := inputFields()
-	if err != nil {
-		return nil, err
-	}
-	example, err := object(gate.ExampleInput())
-	if err != nil {
-		return nil, fmt.Errorf("the example input: %w", err)
-	}
-	return &tableReader{read: read, fields: schema, example: example}, nil
+	read   func(string) ([]byte, error)
+	doc    spec.Document
+	faults spec.Faults
 }
 
 func (r *tableReader) fault(v spec.Value, format string, args ...any) {
-	r.faults = append(r.faults, v.Fault(format, args...))
+	r.add(v.Fault(format, args...))
 }
 
-// one makes the input of a case. What is wrong with its base or its changes is
-// told there; what no line is to blame for, at the case.
+// add leaves out what was told of another case: they share a base.
+func (r *tableReader) add(f spec.Fault) {
+	if !slices.Contains(r.faults, f) {
+		r.faults = append(r.faults, f)
+	}
+}
+
+// one makes the input of a case.
 func (r *tableReader) one(c caseDoc, standard map[string]any) (Case, bool) {
 	before := len(r.faults)
 	doc := r.base(c.Base, standard)
-	changes, _ := r.mapping(c.Changes, "changes to the base by field, such as {service: {owner: team-payments}}")
+	changes := r.mapping(c.Changes, "changes to the base by field, such as {service: {owner: team-payments}}")
 	if len(r.faults) > before || doc == nil {
 		return Case{}, false
 	}
-	input, err := complete(merge(doc, changes))
+	input, err := json.Marshal(merge(doc, changes))
 	if err != nil {
-		r.fault(c.Name.at, "makes no complete input: %s", err)
+		r.fault(c.Name.at, "makes no input: %s", err)
+		return Case{}, false
+	}
+	if err := inputfile.Check(spec.File{Name: c.Name.text, Data: input}); err != nil {
+		r.blame(c, err)
 		return Case{}, false
 	}
 	out := Case{Name: c.Name.text, Pos: c.Pos, Input: input, Want: Outcome{Verdict: gate.Verdict(c.Expect.Verdict)}}
@@ -170,46 +168,101 @@ func (r *tableReader) one(c caseDoc, standard map[string]any) (Case, bool) {
 	return out, true
 }
 
+// blame tells what is wrong with an input where the table says it: in the
+// changes, in the base of the case, in that of the table, else at the case.
+func (r *tableReader) blame(c caseDoc, err error) {
+	var faults spec.Faults
+	if !errors.As(err, &faults) {
+		r.fault(c.Name.at, "makes no input: %s", err)
+		return
+	}
+	for _, f := range faults {
+		at := r.place(f.Path, c.Changes, c.Base)
+		if at == "" {
+			at, f.Text = c.Name.at.Path(), fmt.Sprintf("makes no input: %s %s", f.Path, f.Text)
+		}
+		r.add(r.doc.Fault(at, "%s", f.Text))
+	}
+}
+
+// place is where the table says what stands at a path of the input, or "". What
+// is missing at the top is missing in the base.
+func (r *tableReader) place(path string, changes, base spec.Value) string {
+	roots := []string{changes.Path(), base.Path(), "base"}
+	if path == "" {
+		roots = roots[1:]
+	}
+	for _, root := range roots {
+		if at := below(root, path); root != "" && r.doc.Has(at) {
+			return at
+		}
+	}
+	return ""
+}
+
+// below puts a path of the input below one of the table.
+func below(root, path string) string {
+	if path == "" || strings.HasPrefix(path, "[") {
+		return root + path
+	}
+	return root + "." + path
+}
+
 // base is the object that a base is or names, or the fallback when there is
 // none. It is nil after a fault.
 func (r *tableReader) base(v spec.Value, fallback map[string]any) map[string]any {
 	if !given(v) {
 		return fallback
 	}
-	name, file := v.Text()
-	if !file {
-		doc, ok := r.mapping(v, "a file of JSON or an object")
-		if !ok {
-			return nil
+	name, isFile := v.Text()
+	if !isFile {
+		return r.mapping(v, "a file of JSON or an object")
+	}
+	file := spec.File{Name: name}
+	if !filepath.IsAbs(name) {
+		file.Name = filepath.Join(filepath.Dir(r.doc.Pos.File), name)
+	}
+	var err error
+	if file.Data, err = r.read(file.Name); err != nil {
+		r.fault(v, "%s", err)
+		return nil
+	}
+	// A base in a file is a whole input, such as a recorded one.
+	var faults spec.Faults
+	switch err := inputfile.Check(file); {
+	case errors.As(err, &faults):
+		for _, f := range faults {
+			r.add(f)
 		}
-		return doc
+		return nil
+	case err != nil:
+		r.fault(v, "%s: %s", name, err)
+		return nil
 	}
-	data, err := r.read(name)
-	var doc map[string]any
-	if err == nil {
-		doc, err = object(data)
-	}
+	doc, err := object(file.Data)
 	if err != nil {
 		r.fault(v, "%s: %s", name, err)
 	}
 	return doc
 }
 
-// mapping reads an object whose fields are those of the input.
-func (r *tableReader) mapping(v spec.Value, want string) (doc map[string]any, ok bool) {
+// mapping reads an object; it is nil after a fault and when there is none.
+func (r *tableReader) mapping(v spec.Value, want string) (doc map[string]any) {
 	if !given(v) {
-		return nil, true
+		return nil
 	}
 	if !v.IsMapping() {
 		r.fault(v, "want %s", want)
-		return nil, false
+		return nil
 	}
 	faults := v.Decode(&doc)
-	if len(faults) == 0 {
-		faults = r.fields.check(v)
+	for _, f := range faults {
+		r.add(f)
 	}
-	r.faults = append(r.faults, faults...)
-	return doc, len(faults) == 0
+	if len(faults) > 0 {
+		return nil
+	}
+	return doc
 }
 
 // given reports whether the document holds the value.
@@ -232,43 +285,7 @@ func merge(base, changes map[string]any) map[string]any {
 	return out
 }
 
-// complete is an input that the gate takes, with a time that it can read.
-func complete(doc map[string]any) ([]byte, error) {
-	input, err := json.Marshal(doc)
-	if err != nil {
-		return nil, err
-	}
-	if err := gate.ValidateInput(input); err != nil {
-		return nil, err
-	}
-	now, _ := doc["now"].(string)
-	if _, err := time.Parse(time.RFC3339Nano, now); err != nil {
-		return nil, fmt.Errorf("now: %.40q is no time such as 2026-11-29T03:00:00Z", now)
-	}
-	return input, nil
-}
-
-// object reads one JSON object.
-func object(data []byte) (map[string]any, error) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	var doc map[string]any
-	if err := dec.Decode(&doc); err != nil {
-		return nil, fmt.Errorf("%sno object in JSON: %w", lineOf(data, err), err)
-	}
-	if doc == nil {
-		return nil, errors.New("no object in JSON, but null")
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one value in JSON")
-	}
-	return doc, nil
-}
-
-// lineOf is the line of a fault of syntax.
-func lineOf(data []byte, err error) string {
-	var syntax *json.SyntaxError
-	if !errors.As(err, &syntax) {
-		return ""
-	}
-	return fmt.Sprintf("line %d: ", 1+bytes.Count(data[:min(syntax.Offset, int64(len(data)))], []byte("\n")))
+func object(data []byte) (doc map[string]any, err error) {
+	err = json.Unmarshal(data, &doc)
+	return doc, err
 }

@@ -23,6 +23,11 @@ func (t Test) Why() (lines []string) {
 	for _, r := range t.Fired {
 		lines = append(lines, ruleLine(r))
 	}
+	for _, r := range t.Missed {
+		for _, l := range r.Lines() {
+			lines = append(lines, "missed   "+l)
+		}
+	}
 	if t.Trace != "" {
 		lines = append(lines, strings.Split(strings.TrimRight(t.Trace, "\n"), "\n")...)
 	}
@@ -33,7 +38,7 @@ func (x Expression) lines(what string) []string {
 	line := fmt.Sprintf("%s %s:%d: %s", what, x.File, x.Line, x.Text)
 	for i, v := range x.Input {
 		if i == 0 {
-			line += "   # "
+			line += " — "
 		} else {
 			line += ", "
 		}
@@ -51,4 +56,12 @@ func (x Expression) lines(what string) []string {
 
 func ruleLine(r gate.Rule) string {
 	return fmt.Sprintf("fired    %s:%d: %s: %s", r.File, r.Line, r.Reason, r.Title)
+}
+
+// Printed are the lines that the test printed.
+func (t Test) Printed() []string {
+	if t.Output == "" {
+		return nil
+	}
+	return strings.Split(t.Output, "\n")
 }
