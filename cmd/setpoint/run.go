@@ -69,6 +69,8 @@ type daemon struct {
 	policy, shadow *bundleFolder
 	// shadowFault is why the shadow policy did not load at the start.
 	shadowFault string
+	// decisions is nil without a decision log.
+	decisions *decisions
 	// beside is what runs beside the loop until the agent stops.
 	beside []func(ctx context.Context)
 	// reloading keeps two reloads from mixing what they read.
@@ -100,6 +102,7 @@ func (a *app) runAgent(ctx context.Context, s site, once bool) (err error) {
 	if err != nil {
 		return err
 	}
+	defer d.decisions.close()
 	d.options.Tracer = tracer
 	var end context.CancelFunc
 	ctx, end = context.WithCancel(ctx)
@@ -140,6 +143,10 @@ func (a *app) daemon(ctx context.Context, s site, store *opened, log *slog.Logge
 		return nil, err
 	}
 	d.tokens.set(tokens)
+	if d.decisions, err = s.decisionLog(log); err != nil {
+		return nil, err
+	}
+	d.decisions.into(&w.options)
 	d.watchPolicies(ctx)
 	return d, nil
 }

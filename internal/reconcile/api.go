@@ -107,7 +107,8 @@ type Recorded struct {
 	// Input are the bytes that policy saw; nil where there was nothing to rule
 	// on.
 	Input []byte
-	// Policy ruled, in Took; nil where none did.
+	// Policy is the one of that moment, nil without one; Took is how long it
+	// ruled, 0 where there was nothing to rule on.
 	Policy Policy
 	Took   time.Duration
 }

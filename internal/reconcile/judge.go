@@ -57,17 +57,17 @@ func (p *pass) decide(ctx context.Context, claimed *gate.Permit) judged {
 	p.silences(ctx, &f)
 	c := gate.Case{Service: p.svc, Proposal: p.proposal, Key: p.step.Key, Facts: f, Limits: p.r.limits()}
 	p.result.Balance = f.Balance
-	prepared := gate.Prepare(c)
+	prepared, rules := gate.Prepare(c), p.r.rules()
 	if prepared.Input == nil {
 		// There is nothing for a policy to look at, which the floors know.
-		return judged{Prepared: prepared, decision: prepared.Decide(gate.Ruling{})}
+		return judged{Prepared: prepared, decision: prepared.Decide(gate.Ruling{}), policy: rules.policy}
 	}
-	rules := p.r.rules()
-	ruling, began := gate.Ruling{Fault: "policy-fault: " + rules.fault}, time.Now()
+	ruling, took := gate.Ruling{Fault: "policy-fault: " + rules.fault}, time.Duration(0)
 	if rules.policy != nil {
+		began := time.Now()
 		ruling = rules.policy.Evaluate(ctx, prepared.Input)
+		took = time.Since(began)
 	}
-	took := time.Since(began)
 	return judged{Prepared: prepared, decision: prepared.Decide(ruling), policy: rules.policy, took: took, shadow: rules.shadow}
 }
 
@@ -75,8 +75,8 @@ func (p *pass) decide(ctx context.Context, claimed *gate.Permit) judged {
 type judged struct {
 	gate.Prepared
 	decision gate.Decision
-	// policy ruled on it, and took so long; nil without one, and where there was
-	// nothing to rule on.
+	// policy is the one of that moment, nil without one; took is how long it
+	// ruled, 0 where there was nothing to rule on.
 	policy Policy
 	took   time.Duration
 	// shadow is the shadow policy of that moment; nil without one.
