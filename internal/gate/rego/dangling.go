@@ -9,8 +9,12 @@ import (
 
 // danglingData are references into data that neither a rule nor a data file
 // defines. They are undefined, and a negation over them is true: the same trap
-// as a misspelt input path.
+// as a misspelt input path. Without data, which was not readable then, nobody can
+// tell.
 func danglingData(c *ast.Compiler, data map[string]any) Findings {
+	if data == nil {
+		return nil
+	}
 	rules, packages := definedRefs(c)
 	var fs Findings
 	for _, p := range slices.Sorted(maps.Keys(c.Modules)) {

@@ -12,7 +12,7 @@ import (
 )
 
 // readData merges the data files of a bundle, each below its folder, and
-// refuses what would let data grant or hide something.
+// refuses what would let data grant or hide something: then there is no data.
 func readData(files []File) (map[string]any, []Finding) {
 	root := map[string]any{}
 	var fs []Finding
@@ -37,8 +37,10 @@ func readData(files []File) (map[string]any, []Finding) {
 			fail(0, err.Error())
 		}
 	}
-	fs = append(fs, ownedKeys(files, root)...)
-	return root, fs
+	if fs = append(fs, ownedKeys(files, root)...); len(fs) > 0 {
+		return nil, fs
+	}
+	return root, nil
 }
 
 // ownedKeys are the keys of data that mean something by themselves: that of the

@@ -69,9 +69,13 @@ func lineOf(data []byte, p dataPath) int {
 	return at.Line
 }
 
-// maxKeys is the most keys in one object of YAML. Reading it takes time by the
-// square of them: these take a second, ten times as many take minutes.
-const maxKeys = 20_000
+// maxYAML is the largest file of YAML in bytes, maxKeys the most keys in one of
+// its objects. Reading it takes time by the square of the keys: these take a
+// second, ten times as many take minutes. JSON takes neither.
+const (
+	maxYAML = 2 << 20
+	maxKeys = 20_000
+)
 
 // readable refuses, with its line, what readers see otherwise than the policy
 // does, or what would take too long to read.
@@ -81,6 +85,9 @@ func readable(data []byte) (line int, err error) {
 			return at, fmt.Errorf("key %q is there twice in one object", key)
 		}
 		return 0, nil
+	}
+	if len(data) > maxYAML {
+		return 1, fmt.Errorf("%d bytes take too long to read as YAML; write the file as data.json", len(data))
 	}
 	n, err := nodeOf(data)
 	if err != nil {

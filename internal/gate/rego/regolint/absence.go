@@ -11,10 +11,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
 )
 
-// maxSteps bounds the work on one bundle, whose rules may refer to each other in
-// very many ways.
-const maxSteps = 200_000
-
 // lintAbsence finds grants that rest on something being absent: what is not
 // there, or not known, must never be what lets an action run. It follows each
 // grant through the rules that it uses, and asks of every expression whether it
@@ -27,10 +23,6 @@ func lintAbsence(s *source) rego.Findings {
 		a.enter(r, nil, view{}, func(v view) { a.body(r.Body, v) })
 	}
 	out := a.findings()
-	if a.steps > maxSteps {
-		out = append(out, rego.Finding{Code: CodeAbsence, Severity: rego.SeverityLint,
-			Text: "the rules use each other in too many ways to see what a grant rests on; use fewer helpers, one inside the other"})
-	}
 	return append(out, a.idle()...)
 }
 
@@ -46,7 +38,6 @@ type absence struct {
 	// grant is the reason of the one looked at, seen where it was already.
 	grant string
 	seen  map[string]bool
-	steps int
 	// found has the grants of each cause.
 	found map[cause]map[string]bool
 	// excuses are the annotations around this place that say why absence is safe
@@ -128,10 +119,8 @@ func (a *absence) report(v view, because string, args ...any) {
 
 // enter looks at a rule from its own scope, with what its metadata excuses.
 func (a *absence) enter(r *ast.Rule, args []binding, v view, look func(view)) {
-	a.steps++
 	in := a.src.of(r, args, v.s)
-	v.present = false
-	if a.steps > maxSteps || in.depth > maxDepth {
+	if v.present = false; !a.src.step(in.depth) {
 		return
 	}
 	for _, note := range r.Annotations {
@@ -206,7 +195,7 @@ func (a *absence) body(b ast.Body, v view) {
 }
 
 func (a *absence) expr(e *ast.Expr, v view) {
-	if a.steps++; a.steps > maxSteps {
+	if !a.src.step(v.s.depth) {
 		return
 	}
 	v.now = e.Location

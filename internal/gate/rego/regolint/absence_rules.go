@@ -30,11 +30,7 @@ func (a *absence) again(what string, r *ast.Rule, args []binding, v view) bool {
 	if v.turn != nil && v.fails {
 		turn = v.turn.String()
 	}
-	keys := ""
-	for _, b := range args {
-		keys += "," + b.in.resolve(b.term).key + "=" + b.term.String()
-	}
-	id := fmt.Sprintf("%s %p %v %v %s %s %v %d", what, r, v.fails, v.present, turn, keys, v.s.known, len(a.excuses))
+	id := fmt.Sprintf("%s %p %v %v %s %s %v %d", what, r, v.fails, v.present, turn, argumentKeys(args), v.s.known, len(a.excuses))
 	if a.seen[id] {
 		return true
 	}

@@ -163,7 +163,7 @@ func (a *absence) member(args []*ast.Term, v view) {
 // lets the grant hold. Where the condition must fail, the value must be there and
 // be known: else that is why it fails.
 func (a *absence) value(t *ast.Term, d direction, v view) {
-	if a.steps++; a.steps > maxSteps {
+	if !a.src.step(v.s.depth) {
 		return
 	}
 	switch x := t.Value.(type) {

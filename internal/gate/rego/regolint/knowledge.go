@@ -79,7 +79,7 @@ func (s *scope) learn(b ast.Body) knowledge {
 
 // learnFrom is what one condition says when it holds.
 func (s *scope) learnFrom(e *ast.Expr) knowledge {
-	if e.Negated || len(e.With) > 0 || s.depth > maxDepth {
+	if e.Negated || len(e.With) > 0 {
 		return nil
 	}
 	t, ok := e.Terms.(*ast.Term)
@@ -159,9 +159,19 @@ func (s *scope) fact(t *ast.Term, f fact) knowledge {
 // learnFromRules is what all ways to make a helper true have in common.
 func (s *scope) learnFromRules(ref ast.Ref, args []binding) knowledge {
 	rules, name := s.src.find(ref)
-	if len(rules) == 0 || len(name) < len(ref) || isSet(rules[0]) {
+	if len(rules) == 0 || len(name) < len(ref) || isSet(rules[0]) || !s.src.step(s.depth) {
 		return nil
 	}
+	id := name.String() + argumentKeys(args)
+	if k, ok := s.src.learnt[id]; ok {
+		return k
+	}
+	k := s.inCommon(rules, args).lasting()
+	s.src.learnt[id] = k
+	return k
+}
+
+func (s *scope) inCommon(rules []*ast.Rule, args []binding) knowledge {
 	var out knowledge
 	for _, r := range rules {
 		switch {
@@ -176,7 +186,16 @@ func (s *scope) learnFromRules(ref ast.Ref, args []binding) knowledge {
 		}
 		out = learnt
 	}
-	return out.lasting()
+	return out
+}
+
+// argumentKeys tells arguments apart.
+func argumentKeys(args []binding) string {
+	out := ""
+	for _, b := range args {
+		out += "," + b.in.resolve(b.term).key + "=" + b.term.String()
+	}
+	return out
 }
 
 func isUnknown(t *ast.Term) bool { return t.Value.Compare(ast.String(gate.Unknown)) == 0 }

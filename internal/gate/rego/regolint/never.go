@@ -30,7 +30,6 @@ type never struct {
 	src   *source
 	found rego.Findings
 	seen  map[string]bool
-	steps int
 }
 
 func (n *never) report(l *ast.Location, code, text string) {
@@ -53,7 +52,7 @@ func (n *never) replaced(m *ast.Module) {
 func (n *never) rule(r *ast.Rule, args []binding, from *scope) {
 	for ; r != nil; r = r.Else {
 		in := n.src.of(r, args, from)
-		if n.steps++; in.depth > maxDepth || n.steps > maxSteps {
+		if !n.src.step(in.depth) {
 			return
 		}
 		n.body(r.Body, in)

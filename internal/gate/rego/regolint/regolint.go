@@ -6,6 +6,7 @@
 package regolint
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
@@ -66,10 +67,27 @@ func lint(ctx context.Context, b rego.Bundle, built rego.Built, o Options) (out 
 	if err != nil {
 		return rego.Findings{unseen(err)}
 	}
-	out = lintMetadata(s)
+	out = append(lintBytes(b), lintMetadata(s)...)
 	out = append(out, lintAbsence(s)...)
 	out = append(out, lintNever(s, built.Tests)...)
+	if s.tangled {
+		out = append(out, rego.Finding{Code: rego.CodeCompile, Severity: rego.SeverityLint,
+			Text: "the rules use each other in too many ways, or too deep, to see what a grant rests on; write them with fewer helpers inside each other"})
+	}
 	return append(out, lintUntested(ctx, b, s, o)...)
+}
+
+// lintBytes finds files that begin with a byte order mark: other readers of
+// policy take it for a part of the first word.
+func lintBytes(b rego.Bundle) rego.Findings {
+	var out rego.Findings
+	for _, f := range b.Files() {
+		if bytes.HasPrefix(f.Data, []byte("\xef\xbb\xbf")) {
+			out = append(out, rego.Finding{File: f.Path, Line: 1, Code: rego.CodeRead, Severity: rego.SeverityLint,
+				Text: "begins with a byte order mark; save it as UTF-8 without one"})
+		}
+	}
+	return out
 }
 
 // unseen is the finding about a policy that could not be looked at.

@@ -9,9 +9,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
 )
 
-// maxDepth bounds how far values are followed through rules and functions.
-const maxDepth = 20
-
 // binding is what a variable stands for: a term, or each element of one.
 type binding struct {
 	term *ast.Term
@@ -133,7 +130,7 @@ func (s *scope) bound(args []*ast.Term) []binding {
 
 // resolve gives the value that a term stands for.
 func (s *scope) resolve(t *ast.Term) place {
-	if s.depth > maxDepth {
+	if !s.src.step(s.depth) {
 		return place{}
 	}
 	switch v := t.Value.(type) {

@@ -20,15 +20,35 @@ type source struct {
 	names map[ast.Var]ast.Var
 	input *shape
 	data  *shape
-	// values keeps what rules without arguments hold.
+	// values keeps what rules without arguments hold, learnt what a helper says
+	// of its arguments when it is true.
 	values map[string]place
+	learnt map[string]knowledge
+	// steps counts what was looked at; tangled: some of it was not, because rules
+	// refer to each other in too many ways.
+	steps   int
+	tangled bool
+}
+
+// maxDepth bounds how far values are followed through rules and functions, and
+// maxSteps the work on one bundle.
+const (
+	maxDepth = 20
+	maxSteps = 500_000
+)
+
+// step reports whether there is patience for another step at this depth.
+func (s *source) step(depth int) bool {
+	s.steps++
+	s.tangled = s.tangled || depth > maxDepth || s.steps > maxSteps
+	return depth <= maxDepth && s.steps <= maxSteps
 }
 
 // newSource compiles the rules once more and takes a copy of them between two
 // stages: names are resolved by then, and expressions are still those of the
 // author.
 func newSource(b rego.Built) (*source, error) {
-	s := &source{byName: map[string][]*ast.Rule{}, data: ofData(b.Data), values: map[string]place{}}
+	s := &source{byName: map[string][]*ast.Rule{}, data: ofData(b.Data), values: map[string]place{}, learnt: map[string]knowledge{}}
 	var err error
 	if s.input, err = inputShape(); err != nil {
 		return nil, err

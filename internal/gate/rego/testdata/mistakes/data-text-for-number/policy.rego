@@ -1,0 +1,6 @@
+package setpoint.gate
+
+auto contains "x" if {
+	count(input.tried) < data.limits.attempts
+	input.action.class == "approval"
+}

@@ -1,0 +1,3 @@
+package setpoint.gate
+
+auto contains "x" if count(input.tried) < data.limits.attempts

@@ -1,0 +1,5 @@
+package setpoint.gate
+
+import data.setpoint.lib.missing
+
+auto contains "x" if missing.ok

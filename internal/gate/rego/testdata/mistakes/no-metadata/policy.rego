@@ -1,0 +1,3 @@
+package setpoint.gate
+
+deny contains "x" if input.action.class == "auto"

@@ -1,0 +1,3 @@
+package setpoint.gate
+
+auto contains "x" if input.balance.remaining == "3"

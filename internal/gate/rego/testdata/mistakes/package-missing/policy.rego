@@ -1,0 +1,1 @@
+auto contains "x" if input.action.class == "auto"

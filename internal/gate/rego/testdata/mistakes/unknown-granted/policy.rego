@@ -1,0 +1,5 @@
+package setpoint.gate
+
+auto contains "x" if {
+	input.balance.remaining == "unknown"
+}
