@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/internal/gate/rego"
+	"github.com/setpoint-dev/setpoint/internal/gate/rego/regolint"
+	"github.com/setpoint-dev/setpoint/policies"
 )
 
 // TestReadme keeps README true: its documents validate, its command prints
@@ -77,16 +78,17 @@ func fenced(t *testing.T, text []byte, language string) string {
 	return string(found[0][1])
 }
 
+// readmePolicy adds the rule to the shipped bundle, as its reader would.
 func readmePolicy(t *testing.T, module string) {
 	t.Helper()
 	dir := t.TempDir()
+	if err := os.CopyFS(dir, policies.FS); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "peak.rego"), []byte(module), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rego.Load(os.DirFS(dir), rego.Options{}); err != nil {
-		t.Errorf("README's policy: %v", err)
-	}
-	for _, f := range rego.Check(os.DirFS(dir)) {
+	for _, f := range regolint.Check(t.Context(), os.DirFS(dir), regolint.Options{}) {
 		t.Errorf("README's policy: %s", f)
 	}
 }
