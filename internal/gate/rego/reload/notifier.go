@@ -55,10 +55,9 @@ func (n *Notifier) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case _, open := <-events:
-			if !open {
-				s.close() // it ended by itself; the next look at the folders makes another
-			}
-		case <-lost:
+			s.endedIf(!open)
+		case _, open := <-lost:
+			s.endedIf(!open)
 		case <-quiet.C:
 			gathering = false
 			n.renew(&s)
@@ -146,6 +145,14 @@ func (s *sight) channels() (<-chan fsnotify.Event, <-chan error) {
 	return s.w.Events, s.w.Errors
 }
 
+// endedIf drops a watcher that ended by itself; the next look at the folders
+// makes another.
+func (s *sight) endedIf(ended bool) {
+	if ended {
+		s.close()
+	}
+}
+
 func (s *sight) close() {
 	if s.w != nil {
 		_ = s.w.Close() // What was watched is not needed any more.
@@ -165,7 +172,7 @@ func foldersOf(root string) (map[string]fs.FileInfo, error) {
 		case p != "." && strings.HasPrefix(d.Name(), "."):
 			return fs.SkipDir
 		case len(out) == maxFolders:
-			return fmt.Errorf("watch %s for changes: it has more than %d folders", root, maxFolders)
+			return fmt.Errorf("it has more than %d folders", maxFolders)
 		}
 		info, err := fs.Stat(fsys, p)
 		if err != nil {
@@ -175,7 +182,7 @@ func foldersOf(root string) (map[string]fs.FileInfo, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("watch %s for changes: %w", root, err)
 	}
 	return out, nil
 }
