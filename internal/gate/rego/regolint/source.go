@@ -71,6 +71,9 @@ func newSource(b rego.Built) (*source, error) {
 	}
 	s.names = maps.Clone(c.RewrittenVars)
 	for _, p := range slices.Sorted(maps.Keys(modules)) {
+		if modules[p].Package.Path.String() == "data."+rego.MaskPackage {
+			continue // Its input is another one, and it decides nothing.
+		}
 		for _, r := range modules[p].Rules {
 			s.rules = append(s.rules, r)
 			name := r.Ref().GroundPrefix().String()
