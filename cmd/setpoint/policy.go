@@ -64,6 +64,8 @@ func (a *app) policyCommand() *cobra.Command {
 	return group("policy", "The Rego that grants and refuses",
 		a.policyCheckCommand(),
 		a.policyTestCommand(),
+		a.policyEvalCommand(),
+		a.policyExplainCommand(),
 		a.policyFmtCommand(),
 		a.policySchemaCommand(),
 		a.policyReplayCommand(),

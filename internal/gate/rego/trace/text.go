@@ -2,6 +2,8 @@ package trace
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 )
 
@@ -63,4 +65,25 @@ func (h Helper) lines() []string {
 		line += ", as " + strings.Join(texts, ", ")
 	}
 	return []string{line}
+}
+
+// In gives the rule with its files below a folder, as an editor finds them.
+func (r Rule) In(folder string) Rule {
+	r.File = path.Join(folder, r.File)
+	r.Stopped = r.Stopped.in(folder)
+	return r
+}
+
+func (s *Stop) in(folder string) *Stop {
+	if s == nil {
+		return nil
+	}
+	out := *s
+	out.File = path.Join(folder, s.File)
+	out.Helpers = slices.Clone(s.Helpers)
+	for i, h := range out.Helpers {
+		h.File, h.Stopped = path.Join(folder, h.File), h.Stopped.in(folder)
+		out.Helpers[i] = h
+	}
+	return &out
 }
