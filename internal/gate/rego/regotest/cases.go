@@ -34,26 +34,34 @@ func (s *suite) cases(ctx context.Context) ([]Test, error) {
 			if s.Run != nil && !s.Run.MatchString(c.Name) {
 				continue
 			}
-			begin := time.Now()
-			ruling := policy.Evaluate(ctx, c.Input)
-			took := time.Since(begin)
-			if err := stopped(ctx); err != nil {
+			one, err := s.one(ctx, c, policy, again)
+			if err != nil {
 				return nil, err
 			}
-			one := s.judge(c, ruling, policy)
-			one.File, one.Seconds = t.File, took.Seconds()
-			if s.Detail && one.Result == Failed {
-				one.Missed = s.missed(ctx, c, policy)
-			}
+			one.File = t.File
 			out = append(out, one)
-			if ruling.Fault == "" {
-				if err := s.cover(ctx, again, c.Input); err != nil {
-					return nil, err
-				}
-			}
 		}
 	}
 	return out, nil
+}
+
+// one runs one case, and the query again to measure what it reaches.
+func (s *suite) one(ctx context.Context, c Case, policy *rego.Policy, again oparego.PreparedEvalQuery) (Test, error) {
+	begin := time.Now()
+	ruling := policy.Evaluate(ctx, c.Input)
+	took := time.Since(begin)
+	if err := stopped(ctx); err != nil {
+		return Test{}, err
+	}
+	t := s.judge(c, ruling, policy)
+	t.Seconds = took.Seconds()
+	if s.Detail && t.Result == Failed {
+		t.Missed = s.missed(ctx, c, policy)
+	}
+	if ruling.Fault != "" {
+		return t, nil
+	}
+	return t, s.cover(ctx, again, c.Input)
 }
 
 // judge compares what policy said with what the case wants. A fault is never

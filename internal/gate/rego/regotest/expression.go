@@ -47,13 +47,16 @@ func (d detail) stops(events []*topdown.Event, at int) []Expression {
 		if e.Op != topdown.FailOp || !direct[e.QueryID] || !d.isRule(e.Location) {
 			continue
 		}
-		x := d.expression(e)
-		same := func(o Expression) bool { return o.File == x.File && o.Line == x.Line && o.Text == x.Text }
-		if len(out) < maxStops && !slices.ContainsFunc(out, same) {
+		if x := d.expression(e); len(out) < maxStops && !slices.ContainsFunc(out, x.same) {
 			out = append(out, x)
 		}
 	}
 	return out
+}
+
+// same reports whether it is the same source, for whatever values.
+func (x Expression) same(o Expression) bool {
+	return o.File == x.File && o.Line == x.Line && o.Text == x.Text
 }
 
 // isRule reports whether a place is in a file of rules, not of tests.

@@ -136,6 +136,8 @@ test_slow if {
 	r, err = regotest.Run(context.Background(), b, o)
 	if err != nil || r.Failed != 1 || r.Tests[0].Result != regotest.Errored || !strings.Contains(r.Tests[0].Text, "cancel") {
 		t.Errorf("a test that takes too long: %+v (%v)", r, err)
+	} else if r.Tests[0].Seconds > 0.9*regotest.DefaultTimeout.Seconds() {
+		t.Errorf("it was stopped after %v s, not after 50 ms", r.Tests[0].Seconds)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
