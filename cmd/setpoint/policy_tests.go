@@ -45,7 +45,10 @@ A table is for people who would rather not write Rego:
                               # ` + "`setpoint policy schema --example`" + ` prints
   cases:
     - name: a restart at night asks a person
-      changes: {now: "2026-11-29T03:00:00Z", action: {name: restart}}
+      changes:
+        now: "2026-11-29T03:00:00Z"
+        proposal: {action: restart}
+        action: {name: restart}
       expect: {verdict: approval, reasons: [after-hours]}
 
 Changes go into the base: objects by key, lists and scalars as a whole. A case
