@@ -83,6 +83,18 @@ named("cart") if input.proposal.undo
 
 classes("auto") if true
 
+not_known := "unknown"
+
+daytime if {
+	[hour, _, _] := time.clock(time.parse_rfc3339_ns(input.now))
+	hour >= 8
+}
+
+printed if {
+	print(input.live.replicas)
+	input.proposal.undo
+}
+
 default open := true
 
 open := false if input.action.class == "escalate"
@@ -147,7 +159,7 @@ func TestGrantsByAbsence(t *testing.T) {
 		"CountZeroOfList":       {"a list of the input is there", `count(input.tried) == 0`, ""},
 		"CountChanges":          {"but that of changes also where nobody writes it", `count(input.changes) == 0`, "input.changes is empty because there is no change feed"},
 		"EveryChange":           {"every holds for none", `every c in input.changes { c.what == "x" }`, "there is no change feed"},
-		"CountBad":              {"a set of known words may be empty", `count(bad) == 0`, ""},
+		"CountBad":              {"what may be unknown is in no set", `count(bad) == 0`, `input.tried[_].outcome is "unknown"`},
 		"CountLate":             {"one of unknown numbers may not", `count(late) == 0`, `input.tried[_].secondsAgo is "unknown"`},
 		"CountLateFew":          {"nor be small", `count(late) < 3`, `input.tried[_].secondsAgo is "unknown"`},
 		"CountLateMany":         {"but large", `count(bad) > 3`, ""},
@@ -221,6 +233,17 @@ func TestGrantsByAbsence(t *testing.T) {
 		"Membership":            {"what must be in a set", `some t in bad; t.action == input.action.name`, ""},
 		"FunctionValue":         {"a value that a function gives", `some d in input.dependencies; not state_of(d) == "breached"`, `input.dependencies[_].state is "unknown"`},
 		"NotLoop":               {"helpers of helpers", `not loop_a`, ""},
+		"Parts":                 {"taken out of an object", `{"remaining": n, "capacity": _, "global": _} = input.balance; n > 0`, `input.balance.remaining is "unknown"`},
+		"PartsGuarded":          {"guarded", `{"remaining": n, "capacity": _, "global": _} = input.balance; is_number(n); n > 0`, ""},
+		"AnyField":              {"any field", `some _, n in input.balance; n > 0`, `is "unknown"`},
+		"Max":                   {"the largest", `max([input.balance.remaining, 1]) > 0`, `input.balance.remaining is "unknown"`},
+		"Listed":                {"one of a list", `some n in [input.balance.remaining, input.balance.global]; n > 0`, `input.balance.remaining is "unknown"`},
+		"CalledZero":            {"nothing by another name", `zero := 0; count(deny) == zero`, "rests on nothing being in deny"},
+		"CalledUnknown":         {"the word by another name", `input.action.class == not_known`, `grants because input.action.class is "unknown"`},
+		"FreeText":              {"text that may be unknown among others", `input.ownership != "horizontal-pod-autoscaler"`, `input.ownership is "unknown"`},
+		"FreeTextKnown":         {"text that is always known", `input.service.name != "cart"`, ""},
+		"Clock":                 {"what a function takes apart", `not daytime`, ""},
+		"Print":                 {"printing needs nothing", `not printed`, ""},
 		"Pattern":               {"a literal parameter", `classes(input.action.class)`, ""},
 		"NotPattern":            {"is a condition", `not classes(input.action.class)`, `input.action.class is "unknown"`},
 		"NotPatternKnown":       {"on what is known", `not named(input.service.name)`, ""},

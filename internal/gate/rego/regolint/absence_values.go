@@ -48,6 +48,7 @@ func (a *absence) call(op ast.Ref, args []*ast.Term, v view) {
 		a.order(args[1], args[0], v)
 	case "internal.member_2", "internal.member_3":
 		a.member(args, v)
+	case "print", "internal.print":
 	case "object.get":
 		if d := args[2]; isFalse(d) && !v.fails || isTrue(d) && v.fails {
 			return // what is not there does not grant
@@ -66,6 +67,7 @@ func (a *absence) call(op ast.Ref, args []*ast.Term, v view) {
 // equality looks at two values that must be equal, or must differ, for the grant
 // to hold.
 func (a *absence) equality(x, y *ast.Term, differ bool, v view) {
+	x, y = v.s.literal(x), v.s.literal(y)
 	px, py := v.s.look(x), v.s.look(y)
 	for _, side := range []struct {
 		t, other   *ast.Term
@@ -143,8 +145,8 @@ func (a *absence) sorts(p place, beyond kind, where string, v view) {
 // member looks at what must be in a collection.
 func (a *absence) member(args []*ast.Term, v view) {
 	collection, named := args[len(args)-1], false
-	for _, e := range literals(collection) {
-		named = named || isUnknown(e)
+	for _, e := range elements(collection) {
+		named = named || isUnknown(v.s.literal(e))
 	}
 	for _, x := range args[:len(args)-1] {
 		in := v

@@ -126,12 +126,12 @@ func (s *scope) learnFromCall(op string, args []*ast.Term) knowledge {
 		return s.learnEqual(args[0], args[1]).with(s.learnEqual(args[1], args[0]))
 	case "neq":
 		for i := range args {
-			if isUnknown(args[i]) {
+			if isUnknown(s.literal(args[i])) {
 				return s.fact(args[1-i], fact{known: true})
 			}
 		}
 	case "internal.member_2":
-		elements := literals(args[1])
+		elements := s.literals(args[1])
 		if elements != nil && !slices.ContainsFunc(elements, isUnknown) {
 			return s.fact(args[0], fact{kinds: kindsOf(elements), known: true})
 		}
@@ -140,6 +140,7 @@ func (s *scope) learnFromCall(op string, args []*ast.Term) knowledge {
 }
 
 func (s *scope) learnEqual(t, to *ast.Term) knowledge {
+	to = s.literal(to)
 	if c, ok := t.Value.(ast.Call); ok && c[0].String() == "type_name" && to.Value.Compare(ast.String("number")) == 0 {
 		return s.fact(c[1], fact{kinds: kindNumber, known: true})
 	}
@@ -210,21 +211,26 @@ func isScalar(t *ast.Term) bool {
 	return false
 }
 
-// literals are the elements of a list or set that stands in the source, nil when
-// some are not literal.
-func literals(t *ast.Term) []*ast.Term {
-	out := []*ast.Term{}
+// elements are those of a list or set that stands in the source.
+func elements(t *ast.Term) []*ast.Term {
+	var out []*ast.Term
 	add := func(e *ast.Term) { out = append(out, e) }
 	switch v := t.Value.(type) {
 	case *ast.Array:
 		v.Foreach(add)
 	case ast.Set:
 		v.Foreach(add)
-	default:
-		return nil
 	}
-	if slices.ContainsFunc(out, func(e *ast.Term) bool { return !isScalar(e) }) {
-		return nil
+	return out
+}
+
+// literals are the elements when all of them are scalars, else nil.
+func (s *scope) literals(t *ast.Term) []*ast.Term {
+	out := elements(t)
+	for i, e := range out {
+		if out[i] = s.literal(e); !isScalar(out[i]) {
+			return nil
+		}
 	}
 	return out
 }

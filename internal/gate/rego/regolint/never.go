@@ -149,7 +149,7 @@ func (n *never) call(l *ast.Location, c []*ast.Term, s *scope) {
 		n.equal(l, c[1], c[2], s)
 	case "internal.member_2", "internal.member_3":
 		collection := c[len(c)-1]
-		for _, e := range literals(collection) {
+		for _, e := range s.literals(collection) {
 			n.equal(l, c[len(c)-2], e, s)
 		}
 	case "lt", "lte", "gt", "gte":

@@ -2,6 +2,8 @@ package regolint
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/types"
@@ -56,6 +58,8 @@ func (s *source) of(r *ast.Rule, args []binding, from *scope) *scope {
 	for i, a := range r.Head.Args {
 		if v, ok := a.Value.(ast.Var); ok && i < len(args) {
 			in.vars[v] = args[i]
+		} else if i < len(args) {
+			in.parts(a, args[i])
 		}
 	}
 	in.bind(r.Body)
@@ -67,6 +71,35 @@ func (s *scope) bind(b ast.Body) {
 	for _, e := range b {
 		if v, t, ok := s.definition(e); ok {
 			s.vars[v] = binding{term: t, in: s}
+		} else if !e.Negated && e.IsEquality() {
+			s.parts(e.Operand(0), binding{term: e.Operand(1), in: s})
+			s.parts(e.Operand(1), binding{term: e.Operand(0), in: s})
+		}
+	}
+}
+
+// parts notes the variables of a pattern, such as {"remaining": n} = input.balance.
+func (s *scope) parts(pattern *ast.Term, of binding) {
+	if _, made := of.term.Value.(ast.Call); made {
+		return // what a function gives is there
+	}
+	part := func(key, p *ast.Term) {
+		v, ok := p.Value.(ast.Var)
+		if _, bound := s.lookup(v); !ok || bound {
+			return
+		}
+		from := ast.Ref{of.term, key}
+		if ref, ok := of.term.Value.(ast.Ref); ok {
+			from = ref.Append(key)
+		}
+		s.vars[v] = binding{term: ast.NewTerm(from), in: of.in}
+	}
+	switch p := pattern.Value.(type) {
+	case ast.Object:
+		p.Foreach(part)
+	case *ast.Array:
+		for i := range p.Len() {
+			part(ast.IntNumberTerm(i), p.Elem(i))
 		}
 	}
 }
@@ -154,7 +187,46 @@ func (s *scope) resolve(t *ast.Term) place {
 	case *ast.ObjectComprehension:
 		return place{shape: ofLiteral(v), elements: []binding{{term: v.Value, in: s.within(v.Body)}}}
 	}
-	return place{shape: ofLiteral(t.Value), present: true}
+	return place{shape: ofLiteral(t.Value), present: true, elements: s.elementsOf(t)}
+}
+
+// elementsOf are those of a list or set that stands in the source.
+func (s *scope) elementsOf(t *ast.Term) (out []binding) {
+	add := func(e *ast.Term) { out = append(out, binding{term: e, in: s}) }
+	switch v := t.Value.(type) {
+	case *ast.Array:
+		v.Foreach(add)
+	case ast.Set:
+		v.Foreach(add)
+	}
+	return out
+}
+
+// literal is the scalar that a term stands for, or the term.
+func (s *scope) literal(t *ast.Term) *ast.Term {
+	for at, in := t, s; s.src.step(in.depth); {
+		switch v := at.Value.(type) {
+		case ast.Var:
+			b, ok := in.lookup(v)
+			if !ok || b.each {
+				return t
+			}
+			at, in = b.term, b.in
+			continue
+		case ast.Ref:
+			rules, name := s.src.find(v)
+			if len(rules) != 1 || len(name) < len(v) || rules[0].Else != nil || isSet(rules[0]) {
+				return t
+			}
+			at, in = rules[0].Head.Value, s.src.of(rules[0], nil, in)
+			continue
+		}
+		if isScalar(at) {
+			return at
+		}
+		return t
+	}
+	return t
 }
 
 func (s *scope) resolveRef(r ast.Ref) place {
@@ -244,9 +316,20 @@ func (p place) each(key string) place {
 	case kindArray:
 		out.shape, out.present = p.items, p.present
 	case kindObject:
-		out.shape = p.other
+		if out.shape = p.other; out.shape == nil {
+			out.shape, out.present = p.anyField(), p.present
+		}
 	}
 	return out
+}
+
+// anyField is the shape of any of the fields.
+func (p place) anyField() *shape {
+	var all []*shape
+	for _, name := range slices.Sorted(maps.Keys(p.fields)) {
+		all = append(all, p.fields[name].shape)
+	}
+	return union(all)
 }
 
 // oneOf is one of several values.
@@ -311,6 +394,9 @@ func (s *scope) resolveCall(c ast.Call) place {
 	}
 	if rules, _ := s.src.find(op); rules != nil {
 		return s.made(rules, s.bound(c[1:]))
+	}
+	if name := op.String(); name == "max" || name == "min" {
+		return s.resolve(c[1]).each(name)
 	}
 	if b := ast.BuiltinMap[op.String()]; b != nil {
 		return place{shape: ofType(b.Decl.Result()), path: fmt.Sprintf("%s(…)", op)}

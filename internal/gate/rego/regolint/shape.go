@@ -2,6 +2,7 @@ package regolint
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,7 +37,8 @@ var kindWords = []string{"null", "true or false", "a number", "text", "a list", 
 // anything is evaluated. A nil shape says nothing.
 type shape struct {
 	kinds kind
-	// words are all that the text can be, unless it is free.
+	// words are all that the text can be or, when it is free, words that it can be
+	// among others.
 	words []string
 	free  bool
 
@@ -62,7 +64,34 @@ func inputShape() (*shape, error) {
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return nil, fmt.Errorf("schema of the gate input: %w", err)
 	}
-	return ofSchema(&s), nil
+	in := ofSchema(&s)
+	for _, path := range unknownText {
+		if err := in.mayBeUnknown(strings.Split(path, ".")); err != nil {
+			return nil, fmt.Errorf("schema of the gate input: %s: %w", path, err)
+		}
+	}
+	return in, nil
+}
+
+// unknownText are the fields of free text that are the word for what is not known
+// when nobody knows: a schema cannot say that of free text.
+var unknownText = []string{
+	"state.reason", "state.episode", "state.objectives.*.reason", "ownership", "proposal.proposer.kind",
+	"action.uses", "action.target", "tried.*.effect", "tried.*.outcome", "window.id", "window.key",
+}
+
+// mayBeUnknown marks the text below a path. A step * is each element.
+func (s *shape) mayBeUnknown(path []string) error {
+	switch {
+	case s == nil:
+		return errors.New("no such field")
+	case len(path) == 0:
+		s.words = append(s.words, gate.Unknown)
+		return nil
+	case path[0] == "*":
+		return s.items.mayBeUnknown(path[1:])
+	}
+	return s.fields[path[0]].mayBeUnknown(path[1:])
 }
 
 func ofSchema(s *jsonschema.Schema) *shape {
@@ -199,13 +228,13 @@ func join(a, b shape) shape {
 
 // unknown reports whether the value may be the word for what is not known.
 func (s *shape) unknown() bool {
-	return s != nil && !s.free && slices.Contains(s.words, gate.Unknown)
+	return s != nil && s.kinds&kindText != 0 && slices.Contains(s.words, gate.Unknown)
 }
 
 // compared are the kinds that a comparison by size is meant for: without the
 // word for what is not known.
 func (s *shape) compared() kind {
-	if s.unknown() && s.kinds != kindText {
+	if s.unknown() && !s.free && s.kinds != kindText {
 		return s.kinds &^ kindText
 	}
 	return s.kinds
