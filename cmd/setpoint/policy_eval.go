@@ -272,30 +272,32 @@ func differences(input []byte, c gate.Case) ([]inputDifference, error) {
 // compareJSON tells of the places where two documents differ by more than
 // rounding.
 func compareJSON(path string, a, b any, differ func(path string, a, b any)) {
-	switch x := a.(type) {
-	case map[string]any:
-		if y, ok := b.(map[string]any); ok {
-			for _, key := range slices.Sorted(maps.Keys(x)) {
-				compareJSON(spec.KeyPath(path, key), x[key], y[key], differ)
-			}
-			return
+	x, isObject := a.(map[string]any)
+	y, bothObjects := b.(map[string]any)
+	list, isList := a.([]any)
+	other, bothLists := b.([]any)
+	switch {
+	case isObject && bothObjects:
+		for _, key := range slices.Sorted(maps.Keys(x)) {
+			compareJSON(spec.KeyPath(path, key), x[key], y[key], differ)
 		}
-	case []any:
-		if y, ok := b.([]any); ok && len(x) == len(y) {
-			for i := range x {
-				compareJSON(spec.IndexPath(path, i), x[i], y[i], differ)
-			}
-			return
+	case isList && bothLists && len(list) == len(other):
+		for i := range list {
+			compareJSON(spec.IndexPath(path, i), list[i], other[i], differ)
 		}
-	case float64:
-		const rounding = 1e-9
-		if y, ok := b.(float64); ok && math.Abs(x-y) <= rounding*max(1, math.Abs(x)) {
-			return
-		}
-	}
-	if !reflect.DeepEqual(a, b) {
+	case !sameJSON(a, b):
 		differ(path, a, b)
 	}
+}
+
+func sameJSON(a, b any) bool {
+	const rounding = 1e-9
+	x, isNumber := a.(float64)
+	y, bothNumbers := b.(float64)
+	if isNumber && bothNumbers {
+		return math.Abs(x-y) <= rounding*max(1, math.Abs(x))
+	}
+	return reflect.DeepEqual(a, b)
 }
 
 func jsonText(v any) string {

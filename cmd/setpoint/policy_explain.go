@@ -196,42 +196,49 @@ var recordedID = regexp.MustCompile(`^([dt])([1-9][0-9]{0,18})$`)
 
 // find reads the entry of a decision, or the decision of a ticket.
 func (x *explaining) find(ctx context.Context, name string) error {
-	unknown := fmt.Errorf("no decision %q in %s: `setpoint get decisions` lists them", name, x.past.name)
-	for {
-		m := recordedID.FindStringSubmatch(name)
-		if m == nil {
-			return unknown
-		}
-		seq, err := strconv.ParseUint(m[2], 10, 64)
-		if err != nil {
-			return unknown
-		}
-		e, ok, err := entryAt(ctx, x.past, seq)
-		if err != nil {
+	e, body, err := x.read(ctx, name)
+	if err != nil {
+		return err
+	}
+	if ticket, ok := body.(ledger.TicketBody); ok && name[0] == 't' {
+		if e, body, err = x.read(ctx, ticket.Decision); err != nil {
 			return err
 		}
-		if !ok {
-			return unknown
-		}
-		body, err := ledger.Decode(e)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		switch body := body.(type) {
-		case ledger.Decided:
-			if m[1] == "d" {
-				x.entry, x.decided = e, body
-				return nil
-			}
-		case ledger.TicketBody:
-			// A decision is never a ticket, so this ends.
-			if m[1] == "t" && strings.HasPrefix(body.Decision, "d") {
-				name = body.Decision
-				continue
-			}
-		}
-		return unknown
+		name = ticket.Decision
 	}
+	d, ok := body.(ledger.Decided)
+	if !ok || name[0] != 'd' {
+		return x.unknown(name)
+	}
+	x.entry, x.decided = e, d
+	return nil
+}
+
+func (x *explaining) unknown(name string) error {
+	return fmt.Errorf("no decision %q in %s: `setpoint get decisions` lists them", name, x.past.name)
+}
+
+// read is the entry that an id names.
+func (x *explaining) read(ctx context.Context, name string) (e ledger.Entry, body any, err error) {
+	m := recordedID.FindStringSubmatch(name)
+	if m == nil {
+		return e, nil, x.unknown(name)
+	}
+	seq, err := strconv.ParseUint(m[2], 10, 64)
+	if err != nil {
+		return e, nil, x.unknown(name)
+	}
+	e, ok, err := entryAt(ctx, x.past, seq)
+	switch {
+	case err != nil:
+		return e, nil, err
+	case !ok:
+		return e, nil, x.unknown(name)
+	}
+	if body, err = ledger.Decode(e); err != nil {
+		return e, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return e, body, nil
 }
 
 // entryAt is one entry, which must follow the one before.

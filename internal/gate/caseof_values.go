@@ -134,34 +134,33 @@ func exactValue(v any) any {
 // argvOf reads the canonical name of a program's target.
 func argvOf(canonical string) ([]string, bool) {
 	rest, ok := strings.CutPrefix(canonical, "command")
-	if !ok || rest != "" && rest[0] != ' ' {
-		return nil, false
-	}
 	var argv []string
-	for rest != "" {
-		rest = rest[1:]
-		if quoted, err := strconv.QuotedPrefix(rest); err == nil && quoted[0] == '"' {
-			element, err := strconv.Unquote(quoted)
-			if err != nil {
-				return nil, false
-			}
-			argv, rest = append(argv, element), rest[len(quoted):]
-		} else {
-			end := strings.IndexByte(rest, ' ')
-			if end < 0 {
-				end = len(rest)
-			}
-			argv, rest = append(argv, rest[:end]), rest[end:]
-		}
-		if rest != "" && rest[0] != ' ' {
-			return nil, false
+	for ok && rest != "" {
+		var element string
+		if rest, ok = strings.CutPrefix(rest, " "); ok {
+			element, rest, ok = cutElement(rest)
+			argv = append(argv, element)
 		}
 	}
 	if len(argv) == 0 {
 		// A name of placeholders alone.
 		argv = []string{"${parameters.x}"}
 	}
-	return argv, true
+	return argv, ok
+}
+
+// cutElement takes one element off, which is quoted where it must be.
+func cutElement(s string) (element, rest string, ok bool) {
+	quoted, err := strconv.QuotedPrefix(s)
+	if err != nil || quoted[0] != '"' {
+		end := strings.IndexByte(s, ' ')
+		if end < 0 {
+			end = len(s)
+		}
+		return s[:end], s[end:], true
+	}
+	element, err = strconv.Unquote(quoted)
+	return element, s[len(quoted):], err == nil
 }
 
 // groupLabels are the labels of a group's name; nil when it is none that

@@ -70,29 +70,34 @@ func (c *checker) fault(path, format string, args ...any) {
 }
 
 func (c *checker) check(s *jsonschema.Schema, path string, v any) {
-	object, isObject := v.(map[string]any)
-	list, isList := v.([]any)
-	switch {
-	case len(s.Properties) > 0 && isObject:
-		c.checkObject(s, path, object)
-	case s.Type == "object" && s.AdditionalProperties != nil && isObject:
-		for _, name := range slices.Sorted(maps.Keys(object)) {
-			c.check(s.AdditionalProperties, spec.KeyPath(path, name), object[name])
+	if object, ok := v.(map[string]any); ok {
+		switch inner := objectOf(s); {
+		case len(s.Properties) > 0:
+			c.checkObject(s, path, object)
+			return
+		case inner != nil && inner.AdditionalProperties != nil:
+			for _, name := range slices.Sorted(maps.Keys(object)) {
+				c.check(inner.AdditionalProperties, spec.KeyPath(path, name), object[name])
+			}
+			return
 		}
-	case s.Type == "array" && s.Items != nil && isList:
+	}
+	if list, ok := v.([]any); ok && s.Type == "array" && s.Items != nil {
 		for i, e := range list {
 			c.check(s.Items, spec.IndexPath(path, i), e)
 		}
-	case fits(s, v):
-	case isObject && objectOf(s) != nil:
-		c.check(objectOf(s), path, v)
-	default:
+		return
+	}
+	if !fits(s, v) {
 		c.misfit(s, path, v)
 	}
 }
 
-// objectOf is the object that a value may be beside others.
+// objectOf is the object that a value may be, alone or beside others.
 func objectOf(s *jsonschema.Schema) *jsonschema.Schema {
+	if s.Type == "object" {
+		return s
+	}
 	for _, one := range s.AnyOf {
 		if one.Type == "object" {
 			return one

@@ -125,7 +125,7 @@ func newRecord(rules []setRule, cancel context.CancelFunc) *record {
 	return r
 }
 
-// Enabled: yes.
+// Enabled says yes.
 func (r *record) Enabled() bool { return true }
 
 // Config asks for no values of variables: those that are kept are looked up, and
@@ -146,17 +146,24 @@ func (r *record) TraceEvent(e topdown.Event) {
 		return
 	}
 	r.last = f
-	expr, isExpr := e.Node.(*ast.Expr)
-	switch {
-	case e.Op == topdown.EvalOp && isExpr:
+	if e.Op == topdown.ExitOp && !f.exited {
+		f.exit(e)
+	}
+	if expr, ok := e.Node.(*ast.Expr); ok {
+		f.step(e, expr)
+	}
+}
+
+// step notes what became of an expression of the body.
+func (f *frame) step(e topdown.Event, expr *ast.Expr) {
+	switch e.Op {
+	case topdown.EvalOp:
 		f.at = expr.Index
 		delete(f.kids, f.at)
-	case e.Op == topdown.RedoOp && isExpr:
+	case topdown.RedoOp:
 		f.at = expr.Index
-	case e.Op == topdown.FailOp && isExpr:
+	case topdown.FailOp:
 		f.fail(e, expr)
-	case e.Op == topdown.ExitOp && !f.exited:
-		f.exit(e)
 	}
 }
 
