@@ -256,16 +256,22 @@ func (a *absence) truth(t *ast.Term, v view) {
 			a.ruleTruth(rules, name, x, v)
 			return
 		}
-		p := v.s.look(t)
-		if !v.fails && p.unknown() {
-			a.report(v, "holds also when %s is \"unknown\"", p.path)
-		}
-		if v.fails && !p.present {
-			a.report(v, "holds also when %s is missing", pathOf(p, t))
-		}
+		a.standing(t, v)
 	case ast.String, ast.Number, ast.Boolean, ast.Null:
 	default:
 		a.value(t, either, v)
+	}
+}
+
+// standing looks at a value of the input or the data that is a condition by
+// itself: it holds unless it is false or missing.
+func (a *absence) standing(t *ast.Term, v view) {
+	p := v.s.look(t)
+	if !v.fails && p.unknown() {
+		a.report(v, "holds also when %s is \"unknown\"", p.path)
+	}
+	if v.fails && !p.present {
+		a.report(v, "holds also when %s is missing", pathOf(p, t))
 	}
 }
 

@@ -55,12 +55,16 @@ func (a *absence) call(op ast.Ref, args []*ast.Term, v view) {
 		}
 		a.value(ast.NewTerm(ast.Call(append([]*ast.Term{ast.NewTerm(op)}, args...))), either, v)
 	default:
-		for _, arg := range args {
-			if k, ok := kindTests[name]; ok && k == kindText && !v.fails && v.s.look(arg).unknown() {
-				a.report(v, "holds also when %s is \"unknown\", which is text", v.s.look(arg).path)
-			}
-			a.value(arg, either, v)
+		a.builtin(name, args, v)
+	}
+}
+
+func (a *absence) builtin(name string, args []*ast.Term, v view) {
+	for _, arg := range args {
+		if p := v.s.look(arg); name == "is_string" && !v.fails && p.unknown() {
+			a.report(v, "holds also when %s is \"unknown\", which is text", p.path)
 		}
+		a.value(arg, either, v)
 	}
 }
 
@@ -68,30 +72,32 @@ func (a *absence) call(op ast.Ref, args []*ast.Term, v view) {
 // to hold.
 func (a *absence) equality(x, y *ast.Term, differ bool, v view) {
 	x, y = v.s.literal(x), v.s.literal(y)
-	px, py := v.s.look(x), v.s.look(y)
-	for _, side := range []struct {
-		t, other   *ast.Term
-		at, beside place
-	}{{x, y, px, py}, {y, x, py, px}} {
-		in, other := v, side.other
-		switch {
-		case isScalar(side.t):
-			continue
-		case isUnknown(other) && differ:
-			in.present = true
-		case isUnknown(other):
-			a.report(v, "grants because %s is \"unknown\"", pathOf(side.at, side.t))
-		case !v.fails && side.at.unknown() && (differ || side.beside.unknown() && !isScalar(other)):
-			a.report(v, "holds also when %s is \"unknown\"", side.at.path)
-		case !differ && !v.fails && isScalar(other) && a.otherwise(side.t, other):
-			continue
-		}
-		d := either
-		if isEmpty(other) {
-			d = fewer.unless(differ)
-		}
-		a.value(side.t, d, in)
+	a.side(x, y, differ, v)
+	a.side(y, x, differ, v)
+}
+
+// side looks at one of two values that are compared for equality.
+func (a *absence) side(t, other *ast.Term, differ bool, v view) {
+	if isScalar(t) {
+		return
 	}
+	p := v.s.look(t)
+	switch {
+	case isUnknown(other) && differ:
+		v.present = true
+	case isUnknown(other):
+		a.report(v, "grants because %s is \"unknown\"", pathOf(p, t))
+	case v.fails:
+	case p.unknown() && (differ || !isScalar(other) && v.s.look(other).unknown()):
+		a.report(v, "holds also when %s is \"unknown\"", p.path)
+	case !differ && isScalar(other) && a.otherwise(t, other):
+		return
+	}
+	d := either
+	if isEmpty(other) {
+		d = fewer.unless(differ)
+	}
+	a.value(t, d, v)
 }
 
 // otherwise reports whether a term gives another value than want when it is not
@@ -182,19 +188,27 @@ func (a *absence) value(t *ast.Term, d direction, v view) {
 		a.refValue(t, x, d, v)
 	case ast.Call:
 		a.callValue(x, d, v)
-	case *ast.ArrayComprehension:
-		a.elements(x.Body, d, v.in(v.s.within(x.Body)))
-	case *ast.SetComprehension:
-		a.elements(x.Body, d, v.in(v.s.within(x.Body)))
-	case *ast.ObjectComprehension:
-		a.elements(x.Body, d, v.in(v.s.within(x.Body)))
-	case *ast.Array:
-		x.Foreach(func(e *ast.Term) { a.value(e, either, v) })
-	case ast.Set:
-		x.Foreach(func(e *ast.Term) { a.value(e, either, v) })
-	case ast.Object:
-		x.Foreach(func(_, e *ast.Term) { a.value(e, either, v) })
+	default:
+		if body := bodyOf(t); body != nil {
+			a.elements(body, d, v.in(v.s.within(body)))
+		}
+		for _, e := range elements(t) {
+			a.value(e, either, v)
+		}
 	}
+}
+
+// bodyOf is the body of a comprehension.
+func bodyOf(t *ast.Term) ast.Body {
+	switch x := t.Value.(type) {
+	case *ast.ArrayComprehension:
+		return x.Body
+	case *ast.SetComprehension:
+		return x.Body
+	case *ast.ObjectComprehension:
+		return x.Body
+	}
+	return nil
 }
 
 // isPath reports whether a term leads into the input.
@@ -221,15 +235,17 @@ func (a *absence) refValue(t *ast.Term, ref ast.Ref, d direction, v view) {
 // leaf looks at a value of the input or of the data.
 func (a *absence) leaf(t *ast.Term, d direction, v view) {
 	p := v.s.look(t)
-	if why, ok := sometimesEmpty[p.path]; ok && d != more {
-		a.report(v.to(true), "holds also when %s is empty because %s", p.path, why)
-	}
 	ref, isRef := t.Value.(ast.Ref)
+	why, sometimes := sometimesEmpty[p.path]
 	switch {
-	case isRef && ref.HasPrefix(setpointRef) && d != more:
+	case d != more && sometimes:
+		a.report(v.to(true), "holds also when %s is empty because %s", p.path, why)
+	case d != more && isRef && ref.HasPrefix(setpointRef):
 		a.emptySet(ref.String(), v)
+	}
+	switch {
 	case !v.fails:
-	case p.path == "" && (!isRef || len(ref) < 2):
+	case p.path == "" && (!isRef || len(ref) < 2): // a variable that is iterated
 	case !p.present:
 		a.report(v, "holds also when %s is missing", pathOf(p, t))
 	case p.unknown() && !v.present:

@@ -211,7 +211,7 @@ func isScalar(t *ast.Term) bool {
 	return false
 }
 
-// elements are those of a list or set that stands in the source.
+// elements are those of a list, set or object that stands in the source.
 func elements(t *ast.Term) []*ast.Term {
 	var out []*ast.Term
 	add := func(e *ast.Term) { out = append(out, e) }
@@ -220,6 +220,8 @@ func elements(t *ast.Term) []*ast.Term {
 		v.Foreach(add)
 	case ast.Set:
 		v.Foreach(add)
+	case ast.Object:
+		v.Foreach(func(_, e *ast.Term) { add(e) })
 	}
 	return out
 }

@@ -101,12 +101,10 @@ func (n *never) term(t *ast.Term, s *scope) {
 		n.inner(v.Body, s, v.Term)
 	case *ast.ObjectComprehension:
 		n.inner(v.Body, s, v.Key, v.Value)
-	case *ast.Array:
-		v.Foreach(func(e *ast.Term) { n.term(e, s) })
-	case ast.Set:
-		v.Foreach(func(e *ast.Term) { n.term(e, s) })
-	case ast.Object:
-		v.Foreach(func(_, e *ast.Term) { n.term(e, s) })
+	default:
+		for _, e := range elements(t) {
+			n.term(e, s)
+		}
 	}
 }
 
@@ -180,11 +178,7 @@ func (n *never) equal(l *ast.Location, x, y *ast.Term, s *scope) {
 	if px.shape == nil || py.shape == nil {
 		return
 	}
-	both := px.kinds & py.kinds
-	if both&^kindText != 0 || both != 0 && (px.free || py.free) {
-		return
-	}
-	if both != 0 && slices.ContainsFunc(px.words, func(w string) bool { return slices.Contains(py.words, w) }) {
+	if px.meets(py.shape) {
 		return
 	}
 	if isScalar(x) {

@@ -190,14 +190,10 @@ func (s *scope) resolve(t *ast.Term) place {
 	return place{shape: ofLiteral(t.Value), present: true, elements: s.elementsOf(t)}
 }
 
-// elementsOf are those of a list or set that stands in the source.
+// elementsOf are what a list, set or object in the source holds.
 func (s *scope) elementsOf(t *ast.Term) (out []binding) {
-	add := func(e *ast.Term) { out = append(out, binding{term: e, in: s}) }
-	switch v := t.Value.(type) {
-	case *ast.Array:
-		v.Foreach(add)
-	case ast.Set:
-		v.Foreach(add)
+	for _, e := range elements(t) {
+		out = append(out, binding{term: e, in: s})
 	}
 	return out
 }

@@ -120,18 +120,22 @@ func ofSchema(s *jsonschema.Schema) *shape {
 		}
 		return out
 	case "object":
-		out := &shape{kinds: kindObject, fields: map[string]field{}}
-		for name, p := range s.Properties {
-			out.fields[name] = field{ofSchema(p), slices.Contains(s.Required, name)}
-		}
-		if more := s.AdditionalProperties; more != nil && more.Not != nil {
-			out.closed = true
-		} else if more != nil {
-			out.other = ofSchema(more)
-		}
-		return out
+		return ofObject(s)
 	}
 	return nil
+}
+
+func ofObject(s *jsonschema.Schema) *shape {
+	out := &shape{kinds: kindObject, fields: map[string]field{}}
+	for name, p := range s.Properties {
+		out.fields[name] = field{ofSchema(p), slices.Contains(s.Required, name)}
+	}
+	if more := s.AdditionalProperties; more != nil && more.Not != nil {
+		out.closed = true
+	} else if more != nil {
+		out.other = ofSchema(more)
+	}
+	return out
 }
 
 // ofData is the shape of what a data file holds. A value there may be changed,
@@ -238,6 +242,15 @@ func (s *shape) compared() kind {
 		return s.kinds &^ kindText
 	}
 	return s.kinds
+}
+
+// meets reports whether some value has both shapes.
+func (s *shape) meets(other *shape) bool {
+	both := s.kinds & other.kinds
+	if both != kindText || s.free || other.free {
+		return both != 0
+	}
+	return slices.ContainsFunc(s.words, func(w string) bool { return slices.Contains(other.words, w) })
 }
 
 // String describes the values, e.g. a number or "unknown".
