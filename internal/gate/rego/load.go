@@ -228,7 +228,12 @@ func compile(modules map[string]*ast.Module) (*ast.Compiler, Findings) {
 // error knows it), sorted.
 func FindingsOf(file string, err error) Findings {
 	var many ast.Errors
-	if !errors.As(err, &many) {
+	var one *ast.Error
+	switch {
+	case errors.As(err, &many):
+	case errors.As(err, &one): // An empty file gives one by itself.
+		many = ast.Errors{one}
+	default:
 		return Findings{{File: file, Code: CodeCompile, Text: err.Error()}}
 	}
 	var fs Findings
