@@ -115,3 +115,25 @@ func TestLostDecisionsAreCounted(t *testing.T) {
 		t.Errorf("counted %v", got)
 	}
 }
+
+// Two replicas that decide at once log the entry that each of them wrote.
+func TestReplicasLogTheirOwn(t *testing.T) {
+	w, h := logged(t, func(_ *world, o *reconcile.Options) { o.Process, o.Shared = "a", true })
+	other := &heard{}
+	b := w.made(func(o *reconcile.Options) { o.Process, o.Shared, o.DecisionLog = "b", true, other })
+	for range 60 {
+		w.r.Sweep(t.Context())
+		b.Sweep(t.Context())
+		w.pass(step30)
+	}
+	seen := map[string]bool{}
+	for _, r := range append(h.all, other.all...) {
+		if seen[r.ID] {
+			t.Errorf("%s was logged twice", r.ID)
+		}
+		seen[r.ID] = true
+	}
+	if len(seen) != len(w.decided()) || len(seen) == 0 {
+		t.Errorf("%d logged of %d decisions", len(seen), len(w.decided()))
+	}
+}

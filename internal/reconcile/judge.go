@@ -109,53 +109,73 @@ func (p *pass) recordDecision(ctx context.Context, j judged) error {
 	if p.dry {
 		return nil
 	}
-	body := ledger.Decided{
-		Window: p.past.window.String(), Episode: p.past.service.Episode, Key: p.step.Key,
-		Step: string(p.step.Kind), Proposal: p.proposal, Decision: p.decision,
-		State: p.assessment.State, Reason: p.assessment.Reason, Mode: p.svc.Remediation.Mode,
+	n, err := p.draft(j)
+	if err != nil {
+		return err
 	}
-	if p.step.Ticket != "" {
-		body.Window = strings.TrimPrefix(string(p.step.Key), p.svc.Name+":")
-	}
-	var blobs [][]byte
-	if j.Input != nil {
-		floors, err := json.Marshal(j.Floors)
-		if err != nil {
-			return fmt.Errorf("encode the floors: %w", err)
-		}
-		body.Floors, blobs = ledger.BlobDigest(floors), [][]byte{j.Input, floors}
-	}
-	var same string
-	news, asked := false, false
-	plan := func(s *ledger.State) ([]ledger.Draft, error) {
-		same = ""
-		if known := s.Services[p.svc.Name]; known != nil {
-			if last := s.Decisions[known.Decision]; last != nil && sameDecision(last.Decided, body) {
-				same = last.ID
-				return nil, nil
-			}
-		}
-		if news = true; !asked {
-			return nil, nil
-		}
-		return []ledger.Draft{{Kind: ledger.KindDecision, Service: p.svc.Name, Body: body, Blobs: blobs}}, nil
-	}
-	entries, err := p.r.book.append(ctx, plan)
-	if err == nil && news {
+	entries, err := p.r.book.append(ctx, n.plan)
+	if err == nil && n.missed {
 		// Outside of the book, which others wait for.
-		body.Shadow, asked = p.r.shadowed(ctx, j), true
-		entries, err = p.r.book.append(ctx, plan)
+		n.body.Shadow, n.complete = p.r.shadowed(ctx, j), true
+		entries, err = p.r.book.append(ctx, n.plan)
 	}
 	if err != nil {
 		return err
 	}
-	p.decisionID = same
-	for _, e := range entries {
-		if e.Kind == ledger.KindDecision && e.Service == p.svc.Name {
-			p.recorded(ctx, e, body, j)
-		}
+	p.decisionID = n.same
+	if last := len(entries) - 1; n.same == "" && last >= 0 {
+		// Its own is the last one; those before it are other replicas'.
+		p.recorded(ctx, entries[last], n.body, j)
 	}
 	return nil
+}
+
+// draft is a decision that may have to be recorded.
+type draft struct {
+	service string
+	body    ledger.Decided
+	blobs   [][]byte
+	// complete: the shadow policy was asked. Until then nothing is appended, and
+	// missed says whether it would have been.
+	complete, missed bool
+	// same is the last decision, where that said the same.
+	same string
+}
+
+// draft is the entry of the decision, before the shadow policy was asked.
+func (p *pass) draft(j judged) (*draft, error) {
+	n := &draft{service: p.svc.Name, body: ledger.Decided{
+		Window: p.past.window.String(), Episode: p.past.service.Episode, Key: p.step.Key,
+		Step: string(p.step.Kind), Proposal: p.proposal, Decision: p.decision,
+		State: p.assessment.State, Reason: p.assessment.Reason, Mode: p.svc.Remediation.Mode,
+	}}
+	if p.step.Ticket != "" {
+		n.body.Window = strings.TrimPrefix(string(p.step.Key), p.svc.Name+":")
+	}
+	if j.Input != nil {
+		floors, err := json.Marshal(j.Floors)
+		if err != nil {
+			return nil, fmt.Errorf("encode the floors: %w", err)
+		}
+		n.body.Floors, n.blobs = ledger.BlobDigest(floors), [][]byte{j.Input, floors}
+	}
+	return n, nil
+}
+
+// plan is the entry, where the decision is news.
+func (n *draft) plan(s *ledger.State) ([]ledger.Draft, error) {
+	n.same, n.missed = "", false
+	if known := s.Services[n.service]; known != nil {
+		if last := s.Decisions[known.Decision]; last != nil && sameDecision(last.Decided, n.body) {
+			n.same = last.ID
+			return nil, nil
+		}
+	}
+	if !n.complete {
+		n.missed = true
+		return nil, nil
+	}
+	return []ledger.Draft{{Kind: ledger.KindDecision, Service: n.service, Body: n.body, Blobs: n.blobs}}, nil
 }
 
 // recorded tells of a decision that has just been recorded.
