@@ -116,24 +116,43 @@ func TestLostDecisionsAreCounted(t *testing.T) {
 	}
 }
 
-// Two replicas that decide at once log the entry that each of them wrote.
+// Two replicas that decide at once log the entry that each of them wrote, and
+// what the other one wrote meanwhile is not their own.
 func TestReplicasLogTheirOwn(t *testing.T) {
 	w, h := logged(t, func(_ *world, o *reconcile.Options) { o.Process, o.Shared = "a", true })
 	other := &heard{}
 	b := w.made(func(o *reconcile.Options) { o.Process, o.Shared, o.DecisionLog = "b", true, other })
-	for range 60 {
+	w.breakNow(0)
+	for range 30 { // Both have seen it well.
 		w.r.Sweep(t.Context())
 		b.Sweep(t.Context())
 		w.pass(step30)
 	}
-	seen := map[string]bool{}
-	for _, r := range append(h.all, other.all...) {
-		if seen[r.ID] {
-			t.Errorf("%s was logged twice", r.ID)
+	w.breakNow(0.3)
+	within := false
+	w.rule = func([]byte) gate.Ruling {
+		if within {
+			return gate.Ruling{Revision: "test", Deny: rules("b")}
 		}
-		seen[r.ID] = true
+		within = true // b decides after a has folded the ledger and before a appends.
+		b.Sweep(t.Context())
+		within = false
+		return gate.Ruling{Revision: "test", Deny: rules("a")}
 	}
-	if len(seen) != len(w.decided()) || len(seen) == 0 {
-		t.Errorf("%d logged of %d decisions", len(seen), len(w.decided()))
+	for range 20 {
+		w.r.Sweep(t.Context())
+		w.pass(step30)
+	}
+	seen := map[string]bool{}
+	for name, log := range map[string]*heard{"a": h, "b": other} {
+		for _, r := range log.all {
+			if seen[r.ID] || r.Decided.Decision.Ruling.Deny[0].Reason != name {
+				t.Errorf("%s logged %s with %v", name, r.ID, r.Decided.Decision.Ruling.Deny)
+			}
+			seen[r.ID] = true
+		}
+	}
+	if len(seen) != len(w.decided()) || len(h.all) == 0 || len(other.all) == 0 {
+		t.Errorf("a logged %d and b %d of %d decisions", len(h.all), len(other.all), len(w.decided()))
 	}
 }
