@@ -9,15 +9,16 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
+	"github.com/setpoint-dev/setpoint/internal/gate/rego/regolint/terms"
 )
 
 // lintAbsence finds grants that rest on something being absent: what is not
 // there, or not known, must never be what lets an action run. It follows each
 // grant through the rules that it uses, and asks of every expression whether it
 // could hold (or, below a negation, fail) because a value is missing or unknown.
-func lintAbsence(s *source) rego.Findings {
+func lintAbsence(s *terms.Source) rego.Findings {
 	a := absence{src: s, found: map[cause]map[string]bool{}, excused: map[*ast.Annotations]bool{}}
-	for _, r := range s.grants() {
+	for _, r := range grants(s) {
 		a.grant, a.seen = reasonOf(r), map[string]bool{}
 		a.readsInput(r)
 		a.enter(r, nil, view{}, func(v view) { a.body(r.Body, v) })
@@ -34,7 +35,7 @@ type cause struct {
 }
 
 type absence struct {
-	src *source
+	src *terms.Source
 	// grant is the reason of the one looked at, seen where it was already.
 	grant string
 	seen  map[string]bool
@@ -48,7 +49,7 @@ type absence struct {
 
 // view is how an expression is looked at.
 type view struct {
-	s *scope
+	s *terms.Scope
 	// fails: it is the expression's failing that lets the grant hold.
 	fails bool
 	// present: the value need not be known, only there.
@@ -58,17 +59,13 @@ type view struct {
 }
 
 // in is the view from another scope.
-func (v view) in(s *scope) view {
+func (v view) in(s *terms.Scope) view {
 	v.s = s
 	return v
 }
 
 // inside is the view from where a variable got its value, with what is known here.
-func (v view) inside(b binding) view {
-	in := *b.in
-	in.known = in.known.with(v.s.known)
-	return v.in(&in)
-}
+func (v view) inside(b terms.Binding) view { return v.in(b.In.Knowing(v.s.Known)) }
 
 // to looks for holding or for failing.
 func (v view) to(fails bool) view {
@@ -110,7 +107,7 @@ func (a *absence) report(v view, because string, args ...any) {
 	if at == nil {
 		return
 	}
-	c := cause{at.File, at.Row, fmt.Sprintf("%s %s", a.src.text(at), fmt.Sprintf(because, args...)) + advice}
+	c := cause{at.File, at.Row, fmt.Sprintf("%s %s", text(at), fmt.Sprintf(because, args...)) + advice}
 	if a.found[c] == nil {
 		a.found[c] = map[string]bool{}
 	}
@@ -118,9 +115,9 @@ func (a *absence) report(v view, because string, args ...any) {
 }
 
 // enter looks at a rule from its own scope, with what its metadata excuses.
-func (a *absence) enter(r *ast.Rule, args []binding, v view, look func(view)) {
-	in := a.src.of(r, args, v.s)
-	if v.present = false; !a.src.step(in.depth) {
+func (a *absence) enter(r *ast.Rule, args []terms.Binding, v view, look func(view)) {
+	in := a.src.Of(r, args, v.s)
+	if v.present = false; !a.src.Step(in.Depth) {
 		return
 	}
 	for _, note := range r.Annotations {
@@ -136,7 +133,7 @@ func (a *absence) enter(r *ast.Rule, args []binding, v view, look func(view)) {
 // idle are excuses that excuse nothing: what they speak of has gone.
 func (a *absence) idle() rego.Findings {
 	var out rego.Findings
-	for _, r := range a.src.rules {
+	for _, r := range a.src.Rules {
 		for _, note := range r.Annotations {
 			switch excuse := note.Custom[excuseKey].(type) {
 			case nil:
@@ -163,7 +160,7 @@ func (a *absence) readsInput(r *ast.Rule) {
 		seen[r] = true
 		ast.WalkRefs(r, func(ref ast.Ref) bool {
 			found = found || ref.HasPrefix(ast.InputRootRef)
-			rules, _ := a.src.find(ref)
+			rules, _ := a.src.Find(ref)
 			for _, next := range rules {
 				walk(next)
 			}
@@ -177,25 +174,20 @@ func (a *absence) readsInput(r *ast.Rule) {
 
 // body looks at expressions that hold together, or of which one fails.
 func (a *absence) body(b ast.Body, v view) {
+	s := v.s
 	if !v.fails {
-		inner := *v.s
-		inner.known = v.s.known.with(v.s.learn(b))
-		for _, e := range b {
-			a.expr(e, v.in(&inner))
-		}
-		return
+		s = s.Knowing(s.Learn(b))
 	}
-	// One that is looked at failed while those before it held.
-	inner := *v.s
 	for _, e := range b {
-		here := inner
-		a.expr(e, v.in(&here))
-		inner.known = inner.known.with(inner.learnFrom(e))
+		a.expr(e, v.in(s))
+		if v.fails { // the next one is looked at failing while this one holds
+			s = s.Knowing(s.LearnFrom(e))
+		}
 	}
 }
 
 func (a *absence) expr(e *ast.Expr, v view) {
-	if !a.src.step(v.s.depth) {
+	if !a.src.Step(v.s.Depth) {
 		return
 	}
 	v.now = e.Location
@@ -219,7 +211,7 @@ func (a *absence) plain(e *ast.Expr, v view) {
 	case *ast.Term:
 		a.truth(t, v)
 	case []*ast.Term:
-		if _, to, ok := v.s.definition(e); ok {
+		if _, to, ok := v.s.Definition(e); ok {
 			if v.present = true; v.fails {
 				a.value(to, fewer, v)
 			}
@@ -236,10 +228,7 @@ func (a *absence) every(e *ast.Every, v view) {
 		d = more
 	}
 	a.value(e.Domain, d, v)
-	in := v.s.within(nil)
-	in.vars[e.Value.Value.(ast.Var)] = binding{term: e.Domain, in: v.s, each: true}
-	in.bind(e.Body)
-	a.body(e.Body, v.in(in))
+	a.body(e.Body, v.in(v.s.Every(e)))
 }
 
 // truth looks at a term that stands as a condition.
@@ -248,11 +237,11 @@ func (a *absence) truth(t *ast.Term, v view) {
 	case ast.Call:
 		a.call(x[0].Value.(ast.Ref), x[1:], v)
 	case ast.Var:
-		if b, ok := v.s.lookup(x); ok && !b.each {
-			a.truth(b.term, v.inside(b))
+		if b, ok := v.s.Lookup(x); ok && !b.Each {
+			a.truth(b.Term, v.inside(b))
 		}
 	case ast.Ref:
-		if rules, name := a.src.find(x); rules != nil {
+		if rules, name := a.src.Find(x); rules != nil {
 			a.ruleTruth(rules, name, x, v)
 			return
 		}
@@ -266,19 +255,19 @@ func (a *absence) truth(t *ast.Term, v view) {
 // standing looks at a value of the input or the data that is a condition by
 // itself: it holds unless it is false or missing.
 func (a *absence) standing(t *ast.Term, v view) {
-	p := v.s.look(t)
-	if !v.fails && p.unknown() {
-		a.report(v, "holds also when %s is \"unknown\"", p.path)
+	p := v.s.Look(t)
+	if !v.fails && p.Unknown() {
+		a.report(v, "holds also when %s is \"unknown\"", p.Path)
 	}
-	if v.fails && !p.present {
+	if v.fails && !p.Present {
 		a.report(v, "holds also when %s is missing", pathOf(p, t))
 	}
 }
 
 // pathOf names a value for people.
-func pathOf(p place, t *ast.Term) string {
-	if p.path != "" {
-		return p.path
+func pathOf(p terms.Place, t *ast.Term) string {
+	if p.Path != "" {
+		return p.Path
 	}
 	return string(t.Location.Text)
 }

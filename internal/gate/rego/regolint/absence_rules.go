@@ -5,12 +5,14 @@ import (
 	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/setpoint-dev/setpoint/internal/gate/rego/regolint/terms"
 )
 
 // ruleTruth looks at a helper that stands as a condition.
 func (a *absence) ruleTruth(rules []*ast.Rule, name, ref ast.Ref, v view) {
 	switch {
-	case !isSet(rules[0]):
+	case !terms.IsSet(rules[0]):
 		if len(ref) > len(name) { // a field of what the helper holds
 			a.computed(rules, nil, either, v)
 			a.leaf(ast.NewTerm(ref), either, v)
@@ -25,12 +27,12 @@ func (a *absence) ruleTruth(rules []*ast.Rule, name, ref ast.Ref, v view) {
 }
 
 // again reports whether the same rules were looked at in the same way.
-func (a *absence) again(what string, r *ast.Rule, args []binding, v view) bool {
+func (a *absence) again(what string, r *ast.Rule, args []terms.Binding, v view) bool {
 	turn := ""
 	if v.turn != nil && v.fails {
 		turn = v.turn.String()
 	}
-	id := fmt.Sprintf("%s %p %v %v %s %s %v %d", what, r, v.fails, v.present, turn, argumentKeys(args), v.s.known, len(a.excuses))
+	id := fmt.Sprintf("%s %p %v %v %s %s %v %d", what, r, v.fails, v.present, turn, terms.ArgumentKeys(args), v.s.Known, len(a.excuses))
 	if a.seen[id] {
 		return true
 	}
@@ -39,11 +41,11 @@ func (a *absence) again(what string, r *ast.Rule, args []binding, v view) bool {
 }
 
 // helper looks at a rule, or a function, that is true or not.
-func (a *absence) helper(rules []*ast.Rule, args []binding, v view) {
+func (a *absence) helper(rules []*ast.Rule, args []terms.Binding, v view) {
 	if a.again("truth", rules[0], args, v) {
 		return
 	}
-	open := slices.ContainsFunc(rules, func(r *ast.Rule) bool { return r.Default && !isFalse(r.Head.Value) })
+	open := slices.ContainsFunc(rules, func(r *ast.Rule) bool { return r.Default && !terms.IsFalse(r.Head.Value) })
 	for _, first := range rules {
 		for r := first; r != nil; r = r.Else {
 			if !v.fails {
@@ -56,9 +58,9 @@ func (a *absence) helper(rules []*ast.Rule, args []binding, v view) {
 }
 
 // branchHolds looks at one way to make a helper true.
-func (a *absence) branchHolds(first, r *ast.Rule, args []binding, v view) {
+func (a *absence) branchHolds(first, r *ast.Rule, args []terms.Binding, v view) {
 	switch {
-	case isFalse(r.Head.Value):
+	case terms.IsFalse(r.Head.Value):
 		return
 	case r.Default:
 		v.now = headOf(r)
@@ -73,7 +75,7 @@ func (a *absence) branchHolds(first, r *ast.Rule, args []binding, v view) {
 	a.patterns(r, args, v)
 	a.enter(r, args, v, func(v view) {
 		a.body(r.Body, v)
-		if !isTrue(r.Head.Value) {
+		if !terms.IsTrue(r.Head.Value) {
 			v.now = headOf(r)
 			a.truth(r.Head.Value, v)
 		}
@@ -81,7 +83,7 @@ func (a *absence) branchHolds(first, r *ast.Rule, args []binding, v view) {
 }
 
 // before looks at the branches that must fail for an else to be reached.
-func (a *absence) before(first, last *ast.Rule, args []binding, v view) {
+func (a *absence) before(first, last *ast.Rule, args []terms.Binding, v view) {
 	v.now = headOf(last)
 	for r := first; r != last; r = r.Else {
 		if r.Head.Value.Equal(last.Head.Value) {
@@ -92,17 +94,17 @@ func (a *absence) before(first, last *ast.Rule, args []binding, v view) {
 }
 
 // branchFails looks at one way to make a helper true that must not be.
-func (a *absence) branchFails(r *ast.Rule, args []binding, v view, open bool) {
-	if !open && !isFalse(r.Head.Value) {
+func (a *absence) branchFails(r *ast.Rule, args []terms.Binding, v view, open bool) {
+	if !open && !terms.IsFalse(r.Head.Value) {
 		a.patterns(r, args, v)
 	}
 	a.enter(r, args, v, func(v view) {
 		switch {
-		case isFalse(r.Head.Value):
+		case terms.IsFalse(r.Head.Value):
 			a.body(r.Body, v.to(false))
 		case !open: // else it is true whatever fails
 			a.body(r.Body, v)
-			if !isTrue(r.Head.Value) {
+			if !terms.IsTrue(r.Head.Value) {
 				a.truth(r.Head.Value, v)
 			}
 		}
@@ -110,10 +112,10 @@ func (a *absence) branchFails(r *ast.Rule, args []binding, v view, open bool) {
 }
 
 // patterns looks at literal parameters, which an argument must equal.
-func (a *absence) patterns(r *ast.Rule, args []binding, v view) {
+func (a *absence) patterns(r *ast.Rule, args []terms.Binding, v view) {
 	for i, p := range r.Head.Args {
-		if i < len(args) && isScalar(p) {
-			a.equality(args[i].term, p, v.fails, v.inside(args[i]))
+		if i < len(args) && terms.IsScalar(p) {
+			a.equality(args[i].Term, p, v.fails, v.inside(args[i]))
 		}
 	}
 }
@@ -123,7 +125,7 @@ func alwaysTrue(b ast.Body) bool {
 		return false
 	}
 	t, ok := b[0].Terms.(*ast.Term)
-	return ok && isTrue(t)
+	return ok && terms.IsTrue(t)
 }
 
 // collected looks at a set that rules add to.
@@ -154,7 +156,7 @@ func (a *absence) elements(b ast.Body, d direction, v view) {
 }
 
 // computed looks at a value that a rule or a function gives.
-func (a *absence) computed(rules []*ast.Rule, args []binding, d direction, v view) {
+func (a *absence) computed(rules []*ast.Rule, args []terms.Binding, d direction, v view) {
 	if a.again("value "+d.String(), rules[0], args, v) {
 		return
 	}
@@ -179,7 +181,7 @@ func (a *absence) computed(rules []*ast.Rule, args []binding, d direction, v vie
 }
 
 // fallback looks at the rules that must give nothing for a default to count.
-func (a *absence) fallback(rules []*ast.Rule, last *ast.Rule, args []binding, v view) {
+func (a *absence) fallback(rules []*ast.Rule, last *ast.Rule, args []terms.Binding, v view) {
 	v.now = headOf(last)
 	for _, first := range rules {
 		for r := first; r != nil && !r.Default; r = r.Else {

@@ -2,6 +2,8 @@ package regolint
 
 import (
 	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/setpoint-dev/setpoint/internal/gate/rego/regolint/terms"
 )
 
 // direction says which change of a value would let the grant hold: more of it,
@@ -33,27 +35,25 @@ var sometimesEmpty = map[string]string{"input.changes": "there is no change feed
 
 // call looks at a function that stands as a condition.
 func (a *absence) call(op ast.Ref, args []*ast.Term, v view) {
-	if rules, _ := a.src.find(op); rules != nil {
-		a.helper(rules, v.s.bound(args), v)
+	if rules, _ := a.src.Find(op); rules != nil {
+		a.helper(rules, v.s.Bound(args), v)
 		return
 	}
 	switch name := op.String(); name {
-	case "eq", "equal":
-		a.equality(args[0], args[1], v.fails, v)
-	case "neq":
-		a.equality(args[0], args[1], !v.fails, v)
+	case "eq", "equal", "neq":
+		a.equality(args[0], args[1], (name == "neq") != v.fails, v)
 	case "lt", "lte":
 		a.order(args[0], args[1], v)
 	case "gt", "gte":
 		a.order(args[1], args[0], v)
 	case "internal.member_2", "internal.member_3":
 		a.member(args, v)
-	case "print", "internal.print":
 	case "object.get":
-		if d := args[2]; isFalse(d) && !v.fails || isTrue(d) && v.fails {
-			return // what is not there does not grant
+		// A default that does not let the grant hold is sound.
+		if d := args[2]; !d.Equal(ast.BooleanTerm(v.fails)) {
+			a.value(ast.NewTerm(ast.Call(append([]*ast.Term{ast.NewTerm(op)}, args...))), either, v)
 		}
-		a.value(ast.NewTerm(ast.Call(append([]*ast.Term{ast.NewTerm(op)}, args...))), either, v)
+	case "print", "internal.print":
 	default:
 		a.builtin(name, args, v)
 	}
@@ -61,8 +61,8 @@ func (a *absence) call(op ast.Ref, args []*ast.Term, v view) {
 
 func (a *absence) builtin(name string, args []*ast.Term, v view) {
 	for _, arg := range args {
-		if p := v.s.look(arg); name == "is_string" && !v.fails && p.unknown() {
-			a.report(v, "holds also when %s is \"unknown\", which is text", p.path)
+		if p := v.s.Look(arg); name == "is_string" && !v.fails && p.Unknown() {
+			a.report(v, "holds also when %s is \"unknown\", which is text", p.Path)
 		}
 		a.value(arg, either, v)
 	}
@@ -71,40 +71,48 @@ func (a *absence) builtin(name string, args []*ast.Term, v view) {
 // equality looks at two values that must be equal, or must differ, for the grant
 // to hold.
 func (a *absence) equality(x, y *ast.Term, differ bool, v view) {
-	x, y = v.s.literal(x), v.s.literal(y)
+	x, y = v.s.Literal(x), v.s.Literal(y)
 	a.side(x, y, differ, v)
 	a.side(y, x, differ, v)
 }
 
 // side looks at one of two values that are compared for equality.
 func (a *absence) side(t, other *ast.Term, differ bool, v view) {
-	if isScalar(t) {
+	if terms.IsScalar(t) {
 		return
 	}
-	p := v.s.look(t)
-	switch {
-	case isUnknown(other) && differ:
+	switch p := v.s.Look(t); {
+	case terms.IsUnknown(other) && differ:
 		v.present = true
-	case isUnknown(other):
+	case terms.IsUnknown(other):
 		a.report(v, "grants because %s is \"unknown\"", pathOf(p, t))
-	case v.fails:
-	case p.unknown() && (differ || !isScalar(other) && v.s.look(other).unknown()):
-		a.report(v, "holds also when %s is \"unknown\"", p.path)
-	case !differ && isScalar(other) && a.otherwise(t, other):
-		return
+	case !v.fails:
+		if p.Unknown() && (differ || couldBeUnknown(other, v)) {
+			a.report(v, "holds also when %s is \"unknown\"", p.Path)
+		}
+		if !differ && a.otherwise(t, other) {
+			return
+		}
 	}
-	d := either
-	if isEmpty(other) {
-		d = fewer.unless(differ)
-	}
-	a.value(t, d, v)
+	a.value(t, towards(other).unless(differ), v)
 }
+
+// towards is the change of a value that makes it equal another.
+func towards(t *ast.Term) direction {
+	if isEmpty(t) {
+		return fewer
+	}
+	return either
+}
+
+// couldBeUnknown: two values that are both unknown are equal.
+func couldBeUnknown(t *ast.Term, v view) bool { return !terms.IsScalar(t) && v.s.Look(t).Unknown() }
 
 // otherwise reports whether a term gives another value than want when it is not
 // there.
 func (a *absence) otherwise(t, want *ast.Term) bool {
 	c, ok := t.Value.(ast.Call)
-	return ok && c[0].String() == "object.get" && isScalar(c[3]) && !c[3].Equal(want)
+	return ok && terms.IsScalar(want) && c[0].String() == "object.get" && terms.IsScalar(c[3]) && !c[3].Equal(want)
 }
 
 func isEmpty(t *ast.Term) bool {
@@ -128,39 +136,39 @@ func isEmpty(t *ast.Term) bool {
 func (a *absence) order(lesser, greater *ast.Term, v view) {
 	a.value(lesser, fewer.unless(v.fails), v)
 	a.value(greater, more.unless(v.fails), v)
-	pl, pg := v.s.look(lesser), v.s.look(greater)
-	if v.fails || pl.onlyText() || pg.onlyText() {
+	pl, pg := v.s.Look(lesser), v.s.Look(greater)
+	if v.fails || onlyText(pl) || onlyText(pg) {
 		return
 	}
-	a.sorts(pg, aboveNumber, "above", v)
-	a.sorts(pl, belowNumber, "below", v)
+	a.sorts(pg, terms.AboveNumber, "above", v)
+	a.sorts(pl, terms.BelowNumber, "below", v)
 }
 
-func (p place) onlyText() bool { return p.shape != nil && p.compared()&^kindText == 0 }
+func onlyText(p terms.Place) bool { return p.Shape != nil && p.Compared()&^terms.Text == 0 }
 
 // sorts reports a value that is a number, or something that sorts beyond all.
-func (a *absence) sorts(p place, beyond kind, where string, v view) {
-	if p.shape == nil || p.kinds&kindNumber == 0 || p.kinds&beyond == 0 {
+func (a *absence) sorts(p terms.Place, beyond terms.Kind, where string, v view) {
+	if p.Shape == nil || p.Kinds&terms.Number == 0 || p.Kinds&beyond == 0 {
 		return
 	}
-	other := *p.shape
-	other.kinds &= beyond
-	a.report(v, "holds also when %s is %s, which sorts %s every number: is_number(%s) comes first", p.path, &other, where, p.path)
+	other := *p.Shape
+	other.Kinds &= beyond
+	a.report(v, "holds also when %s is %s, which sorts %s every number: is_number(%s) comes first", p.Path, &other, where, p.Path)
 }
 
 // member looks at what must be in a collection.
 func (a *absence) member(args []*ast.Term, v view) {
 	collection, named := args[len(args)-1], false
-	for _, e := range elements(collection) {
-		named = named || isUnknown(v.s.literal(e))
+	for _, e := range terms.Elements(collection) {
+		named = named || terms.IsUnknown(v.s.Literal(e))
 	}
 	for _, x := range args[:len(args)-1] {
 		in := v
 		switch {
 		case named && v.fails:
 			in.present = true
-		case named && !isScalar(x):
-			a.report(v, "grants because %s is \"unknown\"", pathOf(v.s.look(x), x))
+		case named && !terms.IsScalar(x):
+			a.report(v, "grants because %s is \"unknown\"", pathOf(v.s.Look(x), x))
 		}
 		a.value(x, either, in)
 	}
@@ -171,18 +179,18 @@ func (a *absence) member(args []*ast.Term, v view) {
 // lets the grant hold. Where the condition must fail, the value must be there and
 // be known: else that is why it fails.
 func (a *absence) value(t *ast.Term, d direction, v view) {
-	if !a.src.step(v.s.depth) {
+	if !a.src.Step(v.s.Depth) {
 		return
 	}
 	switch x := t.Value.(type) {
 	case ast.Var:
-		b, ok := v.s.lookup(x)
+		b, ok := v.s.Lookup(x)
 		switch {
 		case !ok:
-		case b.each || isPath(b.term):
+		case b.Each || isPath(b.Term):
 			a.leaf(t, d, v)
 		default:
-			a.value(b.term, d, v.inside(b))
+			a.value(b.Term, d, v.inside(b))
 		}
 	case ast.Ref:
 		a.refValue(t, x, d, v)
@@ -190,9 +198,9 @@ func (a *absence) value(t *ast.Term, d direction, v view) {
 		a.callValue(x, d, v)
 	default:
 		if body := bodyOf(t); body != nil {
-			a.elements(body, d, v.in(v.s.within(body)))
+			a.elements(body, d, v.in(v.s.Within(body)))
 		}
-		for _, e := range elements(t) {
+		for _, e := range terms.Elements(t) {
 			a.value(e, either, v)
 		}
 	}
@@ -218,11 +226,11 @@ func isPath(t *ast.Term) bool {
 }
 
 func (a *absence) refValue(t *ast.Term, ref ast.Ref, d direction, v view) {
-	rules, name := a.src.find(ref)
+	rules, name := a.src.Find(ref)
 	switch {
 	case rules == nil:
 		a.leaf(t, d, v)
-	case isSet(rules[0]):
+	case terms.IsSet(rules[0]):
 		a.collected(rules, name, d, v)
 	default:
 		a.computed(rules, nil, d, v)
@@ -234,22 +242,28 @@ func (a *absence) refValue(t *ast.Term, ref ast.Ref, d direction, v view) {
 
 // leaf looks at a value of the input or of the data.
 func (a *absence) leaf(t *ast.Term, d direction, v view) {
-	p := v.s.look(t)
-	ref, isRef := t.Value.(ast.Ref)
-	why, sometimes := sometimesEmpty[p.path]
-	switch {
-	case d != more && sometimes:
-		a.report(v.to(true), "holds also when %s is empty because %s", p.path, why)
-	case d != more && isRef && ref.HasPrefix(setpointRef):
-		a.emptySet(ref.String(), v)
+	p := v.s.Look(t)
+	if d != more {
+		a.few(t, p, v)
 	}
+	ref, isRef := t.Value.(ast.Ref)
 	switch {
 	case !v.fails:
-	case p.path == "" && (!isRef || len(ref) < 2): // a variable that is iterated
-	case !p.present:
+	case p.Path == "" && (!isRef || len(ref) < 2): // a variable that is iterated
+	case !p.Present:
 		a.report(v, "holds also when %s is missing", pathOf(p, t))
-	case p.unknown() && !v.present:
-		a.report(v, "holds also when %s is \"unknown\"", p.path)
+	case p.Unknown() && !v.present:
+		a.report(v, "holds also when %s is \"unknown\"", p.Path)
+	}
+}
+
+// few looks at a value of which less lets the grant hold.
+func (a *absence) few(t *ast.Term, p terms.Place, v view) {
+	if why, ok := sometimesEmpty[p.Path]; ok {
+		a.report(v.to(true), "holds also when %s is empty because %s", p.Path, why)
+	}
+	if ref, ok := t.Value.(ast.Ref); ok && ref.HasPrefix(setpointRef) {
+		a.emptySet(ref.String(), v)
 	}
 }
 
@@ -260,8 +274,8 @@ var growing = map[string]bool{
 
 func (a *absence) callValue(c ast.Call, d direction, v view) {
 	op := c[0].Value.(ast.Ref)
-	if rules, _ := a.src.find(op); rules != nil {
-		a.computed(rules, v.s.bound(c[1:]), d, v)
+	if rules, _ := a.src.Find(op); rules != nil {
+		a.computed(rules, v.s.Bound(c[1:]), d, v)
 		return
 	}
 	switch name := op.String(); {

@@ -8,14 +8,15 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
+	"github.com/setpoint-dev/setpoint/internal/gate/rego/regolint/terms"
 )
 
 // lintMetadata wants words with every rule that decides: a verdict shows its
 // title, explains itself by its description, and says by its remedy what a
 // person can do.
-func lintMetadata(s *source) rego.Findings {
+func lintMetadata(s *terms.Source) rego.Findings {
 	var out rego.Findings
-	for _, r := range s.rules {
+	for _, r := range s.Rules {
 		if set, _ := decisionSet(r.Ref()); set == "" {
 			continue
 		}

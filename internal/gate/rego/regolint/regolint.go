@@ -14,6 +14,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
+	"github.com/setpoint-dev/setpoint/internal/gate/rego/regolint/terms"
 	"github.com/setpoint-dev/setpoint/internal/gate/rego/regotest"
 )
 
@@ -32,9 +33,6 @@ const (
 // excuseKey is the key of METADATA custom that says why a grant may rest on
 // absence.
 const excuseKey = "absence"
-
-// sets are the four rule sets.
-var sets = []string{"deny", "escalate", "approval", "auto"}
 
 // Options change what Check looks at.
 type Options struct {
@@ -63,14 +61,14 @@ func lint(ctx context.Context, b rego.Bundle, built rego.Built, o Options) (out 
 			out = append(out, unseen(fmt.Errorf("panic: %v", caught)))
 		}
 	}()
-	s, err := newSource(built)
+	s, err := terms.New(built)
 	if err != nil {
 		return rego.Findings{unseen(err)}
 	}
 	out = append(lintBytes(b), lintMetadata(s)...)
 	out = append(out, lintAbsence(s)...)
 	out = append(out, lintNever(s, built.Tests)...)
-	if s.tangled {
+	if s.Tangled {
 		out = append(out, rego.Finding{Code: rego.CodeCompile, Severity: rego.SeverityLint,
 			Text: "the rules use each other in too many ways, or too deep, to see what a grant rests on; write them with fewer helpers inside each other"})
 	}

@@ -5,13 +5,14 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
+	"github.com/setpoint-dev/setpoint/internal/gate/rego/regolint/terms"
 	"github.com/setpoint-dev/setpoint/internal/gate/rego/regotest"
 )
 
 // lintUntested runs the bundle's tests and finds the grants that none of them
 // reaches: nobody has seen under which input such a rule lets an action run.
-func lintUntested(ctx context.Context, b rego.Bundle, s *source, o Options) rego.Findings {
-	grants := s.grants()
+func lintUntested(ctx context.Context, b rego.Bundle, s *terms.Source, o Options) rego.Findings {
+	grants := grants(s)
 	if len(grants) == 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package regolint
+package terms
 
 import (
 	"encoding/json"
@@ -14,48 +14,49 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/gate"
 )
 
-// kind is a set of the kinds that a value may have. Their order is that in which
+// Kind is a set of the kinds that a value may have. Their order is that in which
 // Rego sorts values of different kinds.
-type kind uint8
+type Kind uint8
 
+// The kinds, and those that sort above and below every number.
 const (
-	kindNull kind = 1 << iota
-	kindBoolean
-	kindNumber
-	kindText
-	kindArray
-	kindObject
-	kindSet
+	Null Kind = 1 << iota
+	Boolean
+	Number
+	Text
+	Array
+	Object
+	Set
 
-	aboveNumber = kindText | kindArray | kindObject | kindSet
-	belowNumber = kindNull | kindBoolean
+	AboveNumber = Text | Array | Object | Set
+	BelowNumber = Null | Boolean
 )
 
 var kindWords = []string{"null", "true or false", "a number", "text", "a list", "an object", "a set"}
 
-// shape is what the schema, the data or the source says of a value before
+// Shape is what the schema, the data or the source says of a value before
 // anything is evaluated. A nil shape says nothing.
-type shape struct {
-	kinds kind
-	// words are all that the text can be or, when it is free, words that it can be
+type Shape struct {
+	Kinds Kind
+	// Words are all that the text can be or, when it is free, words that it can be
 	// among others.
-	words []string
+	Words []string
 	free  bool
 
 	fields map[string]field
 	// closed: there are no other fields; other is what those hold.
 	closed bool
-	other  *shape
-	items  *shape
+	other  *Shape
+	items  *Shape
 }
 
 type field struct {
-	*shape
+	*Shape
 	required bool
 }
 
 // inputShape is the shape of the gate input.
-func inputShape() (*shape, error) {
+func inputShape() (*Shape, error) {
 	raw, err := gate.SchemaJSON()
 	if err != nil {
 		return nil, fmt.Errorf("schema of the gate input: %w", err)
@@ -81,12 +82,12 @@ var unknownText = []string{
 }
 
 // mayBeUnknown marks the text below a path. A step * is each element.
-func (s *shape) mayBeUnknown(path []string) error {
+func (s *Shape) mayBeUnknown(path []string) error {
 	switch {
 	case s == nil:
 		return errors.New("no such field")
 	case len(path) == 0:
-		s.words = append(s.words, gate.Unknown)
+		s.Words = append(s.Words, gate.Unknown)
 		return nil
 	case path[0] == "*":
 		return s.items.mayBeUnknown(path[1:])
@@ -94,9 +95,9 @@ func (s *shape) mayBeUnknown(path []string) error {
 	return s.fields[path[0]].mayBeUnknown(path[1:])
 }
 
-func ofSchema(s *jsonschema.Schema) *shape {
+func ofSchema(s *jsonschema.Schema) *Shape {
 	if len(s.AnyOf) > 0 {
-		var all []*shape
+		var all []*Shape
 		for _, alternative := range s.AnyOf {
 			all = append(all, ofSchema(alternative))
 		}
@@ -104,17 +105,17 @@ func ofSchema(s *jsonschema.Schema) *shape {
 	}
 	switch s.Type {
 	case "boolean":
-		return &shape{kinds: kindBoolean}
+		return &Shape{Kinds: Boolean}
 	case "number", "integer":
-		return &shape{kinds: kindNumber}
+		return &Shape{Kinds: Number}
 	case "string":
-		out := &shape{kinds: kindText, free: len(s.Enum) == 0}
+		out := &Shape{Kinds: Text, free: len(s.Enum) == 0}
 		for _, w := range s.Enum {
-			out.words = append(out.words, fmt.Sprint(w))
+			out.Words = append(out.Words, fmt.Sprint(w))
 		}
 		return out
 	case "array":
-		out := &shape{kinds: kindArray}
+		out := &Shape{Kinds: Array}
 		if s.Items != nil {
 			out.items = ofSchema(s.Items)
 		}
@@ -125,8 +126,8 @@ func ofSchema(s *jsonschema.Schema) *shape {
 	return nil
 }
 
-func ofObject(s *jsonschema.Schema) *shape {
-	out := &shape{kinds: kindObject, fields: map[string]field{}}
+func ofObject(s *jsonschema.Schema) *Shape {
+	out := &Shape{Kinds: Object, fields: map[string]field{}}
 	for name, p := range s.Properties {
 		out.fields[name] = field{ofSchema(p), slices.Contains(s.Required, name)}
 	}
@@ -140,23 +141,23 @@ func ofObject(s *jsonschema.Schema) *shape {
 
 // ofData is the shape of what a data file holds. A value there may be changed,
 // its kind and its presence are checked with each bundle.
-func ofData(v any) *shape {
+func ofData(v any) *Shape {
 	switch v := v.(type) {
 	case bool:
-		return &shape{kinds: kindBoolean}
+		return &Shape{Kinds: Boolean}
 	case string:
-		return &shape{kinds: kindText, free: true}
+		return &Shape{Kinds: Text, free: true}
 	case json.Number, float64, int:
-		return &shape{kinds: kindNumber}
+		return &Shape{Kinds: Number}
 	case []any:
-		var all []*shape
+		var all []*Shape
 		for _, e := range v {
 			all = append(all, ofData(e))
 		}
-		return &shape{kinds: kindArray, items: union(all)}
+		return &Shape{Kinds: Array, items: union(all)}
 	case map[string]any:
-		out := &shape{kinds: kindObject, fields: map[string]field{}}
-		var all []*shape
+		out := &Shape{Kinds: Object, fields: map[string]field{}}
+		var all []*Shape
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			s := ofData(v[name])
 			out.fields[name] = field{s, true}
@@ -169,28 +170,28 @@ func ofData(v any) *shape {
 }
 
 // ofLiteral is the shape of what stands in the source.
-func ofLiteral(v ast.Value) *shape {
+func ofLiteral(v ast.Value) *Shape {
 	switch v := v.(type) {
 	case ast.Null:
-		return &shape{kinds: kindNull}
+		return &Shape{Kinds: Null}
 	case ast.Boolean:
-		return &shape{kinds: kindBoolean}
+		return &Shape{Kinds: Boolean}
 	case ast.Number:
-		return &shape{kinds: kindNumber}
+		return &Shape{Kinds: Number}
 	case ast.String:
-		return &shape{kinds: kindText, words: []string{string(v)}}
+		return &Shape{Kinds: Text, Words: []string{string(v)}}
 	case *ast.Array, *ast.ArrayComprehension:
-		return &shape{kinds: kindArray}
+		return &Shape{Kinds: Array}
 	case ast.Set, *ast.SetComprehension:
-		return &shape{kinds: kindSet}
+		return &Shape{Kinds: Set}
 	case ast.Object, *ast.ObjectComprehension:
-		return &shape{kinds: kindObject}
+		return &Shape{Kinds: Object}
 	}
 	return nil
 }
 
 // union is the shape of a value that has one of the shapes.
-func union(all []*shape) *shape {
+func union(all []*Shape) *Shape {
 	if len(all) == 0 || slices.Contains(all, nil) {
 		return nil
 	}
@@ -201,66 +202,66 @@ func union(all []*shape) *shape {
 	return &out
 }
 
-func join(a, b shape) shape {
-	out := shape{
-		kinds: a.kinds | b.kinds, free: a.free || b.free,
-		words: slices.Compact(slices.Sorted(slices.Values(slices.Concat(a.words, b.words)))),
+func join(a, b Shape) Shape {
+	out := Shape{
+		Kinds: a.Kinds | b.Kinds, free: a.free || b.free,
+		Words: slices.Compact(slices.Sorted(slices.Values(slices.Concat(a.Words, b.Words)))),
 	}
 	switch {
-	case b.kinds&kindObject == 0:
+	case b.Kinds&Object == 0:
 		out.fields, out.closed, out.other = a.fields, a.closed, a.other
-	case a.kinds&kindObject == 0:
+	case a.Kinds&Object == 0:
 		out.fields, out.closed, out.other = b.fields, b.closed, b.other
 	default:
 		out.fields = map[string]field{}
 		for name, f := range a.fields {
 			if g, both := b.fields[name]; both {
-				out.fields[name] = field{union([]*shape{f.shape, g.shape}), f.required && g.required}
+				out.fields[name] = field{union([]*Shape{f.Shape, g.Shape}), f.required && g.required}
 			}
 		}
 	}
 	switch {
-	case b.kinds&kindArray == 0:
+	case b.Kinds&Array == 0:
 		out.items = a.items
-	case a.kinds&kindArray == 0:
+	case a.Kinds&Array == 0:
 		out.items = b.items
 	default:
-		out.items = union([]*shape{a.items, b.items})
+		out.items = union([]*Shape{a.items, b.items})
 	}
 	return out
 }
 
-// unknown reports whether the value may be the word for what is not known.
-func (s *shape) unknown() bool {
-	return s != nil && s.kinds&kindText != 0 && slices.Contains(s.words, gate.Unknown)
+// Unknown reports whether the value may be the word for what is not known.
+func (s *Shape) Unknown() bool {
+	return s != nil && s.Kinds&Text != 0 && slices.Contains(s.Words, gate.Unknown)
 }
 
-// compared are the kinds that a comparison by size is meant for: without the
+// Compared are the kinds that a comparison by size is meant for: without the
 // word for what is not known.
-func (s *shape) compared() kind {
-	if s.unknown() && !s.free && s.kinds != kindText {
-		return s.kinds &^ kindText
+func (s *Shape) Compared() Kind {
+	if s.Unknown() && !s.free && s.Kinds != Text {
+		return s.Kinds &^ Text
 	}
-	return s.kinds
+	return s.Kinds
 }
 
-// meets reports whether some value has both shapes.
-func (s *shape) meets(other *shape) bool {
-	both := s.kinds & other.kinds
-	if both != kindText || s.free || other.free {
+// Meets reports whether some value has both shapes.
+func (s *Shape) Meets(other *Shape) bool {
+	both := s.Kinds & other.Kinds
+	if both != Text || s.free || other.free {
 		return both != 0
 	}
-	return slices.ContainsFunc(s.words, func(w string) bool { return slices.Contains(other.words, w) })
+	return slices.ContainsFunc(s.Words, func(w string) bool { return slices.Contains(other.Words, w) })
 }
 
 // String describes the values, e.g. a number or "unknown".
-func (s *shape) String() string {
+func (s *Shape) String() string {
 	var parts []string
 	for i, w := range kindWords {
-		switch k := kind(1 << i); {
-		case s.kinds&k == 0:
-		case k == kindText && !s.free:
-			for _, word := range s.words {
+		switch k := Kind(1 << i); {
+		case s.Kinds&k == 0:
+		case k == Text && !s.free:
+			for _, word := range s.Words {
 				parts = append(parts, fmt.Sprintf("%q", word))
 			}
 		default:

@@ -1,4 +1,4 @@
-package regolint
+package terms
 
 import "errors"
 
@@ -13,8 +13,8 @@ func MayBeUnknown(path []string) (bool, error) {
 		case step == "*":
 			s = s.items
 		default:
-			s = s.fields[step].shape
+			s = s.fields[step].Shape
 		}
 	}
-	return s.unknown(), err
+	return s.Unknown(), err
 }
