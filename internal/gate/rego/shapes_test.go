@@ -55,8 +55,15 @@ func TestPropertyResultShapes(t *testing.T) {
 		for range rapid.SampledFrom([]int{0, 1, 1, 1, 1, 2}).Draw(t, "results") {
 			vars := oparego.Vars{}
 			for i := range 4 {
-				if rapid.IntRange(0, 9).Draw(t, "bound") > 0 {
-					vars[fmt.Sprintf("s%d", i)] = drawShape(t, 3)
+				// Mostly what a set looks like, so that the rest of a result is fine.
+				switch name := fmt.Sprintf("s%d", i); rapid.IntRange(0, 9).Draw(t, "bound") {
+				case 0:
+				case 1, 2:
+					vars[name] = drawShape(t, 3)
+				case 3, 4, 5:
+					vars[name] = []any{drawShape(t, 1)}
+				default:
+					vars[name] = []any{}
 				}
 			}
 			results = append(results, oparego.Result{Bindings: vars})
