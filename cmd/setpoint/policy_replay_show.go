@@ -117,7 +117,7 @@ func (a *app) showReplay(r replayed, f replayFlags) error {
 		for _, s := range i.Gone {
 			rules = append(rules, explained(legend, "-", "", s))
 		}
-		t.add(i.Service, i.Action, standText(i.Old, i.Difference), standText(i.New, i.Difference), changeWord(i.Difference),
+		t.add(i.Service, i.Action, standText(i.Old, i), standText(i.New, i), changeWord(i.Difference),
 			strings.Join(rules, ", "), fmt.Sprint(i.Count), i.First, i.Last)
 	}
 	if len(items) > 0 {
@@ -164,8 +164,9 @@ func changeWord(d gate.Difference) string {
 	return "other-reasons"
 }
 
-// standText is a decision in a cell.
-func standText(s replay.Stand, d gate.Difference) string {
+// standText is one of the two decisions of an item, in a cell. Where both ask
+// people it says whom, and for how long where that differs.
+func standText(s replay.Stand, i replay.Item) string {
 	text := s.Verdict.String()
 	switch {
 	case s.Fault != "":
@@ -175,31 +176,46 @@ func standText(s replay.Stand, d gate.Difference) string {
 	case s.Hold:
 		text = "hold"
 	}
-	if !d.Needs {
+	if !i.Difference.Needs {
 		return text
 	}
 	var who []string
 	for _, n := range s.Needs {
-		one := fmt.Sprintf("%d of %s within %s", n.Quorum, strings.Join(n.Approvers, " "), spec.FormatDuration(n.Expires))
+		one := fmt.Sprintf("%d of %s", n.Quorum, strings.Join(n.Approvers, " "))
+		if !slices.Equal(waits(i.Old), waits(i.New)) {
+			one += " within " + spec.FormatDuration(n.Expires)
+		}
 		if !slices.Contains(who, one) {
 			who = append(who, one)
 		}
 	}
+	if len(who) == 0 {
+		return text + ": given" // Of the ticket, and no rule asks for another.
+	}
 	return text + ": " + strings.Join(who, " and ")
+}
+
+// waits are how long tickets wait, each once.
+func waits(s replay.Stand) []time.Duration {
+	var out []time.Duration
+	for _, n := range s.Needs {
+		out = append(out, n.Expires)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func summaryText(s replay.Summary, all bool) string {
 	text := fmt.Sprintf("%s: %d reproduced, %d not, %d not replayable\n", count(s.Decisions, "decision"), s.Reproduced, s.NotReproduced, s.NotReplayable)
 	text += fmt.Sprintf("%d of %d change: %d loosened, %d tightened", s.Changed, s.Reproduced, s.Loosened, s.Tightened)
-	hint := " (--all lists them)"
-	if all {
-		hint = ""
-	}
 	if s.Hidden > 0 {
-		text += fmt.Sprintf("; %s, hidden by floors%s", count(s.Hidden, "ruling")+plural(s.Hidden, " differs", " differ"), hint)
+		text += fmt.Sprintf("; %s, hidden by floors", count(s.Hidden, "ruling")+plural(s.Hidden, " differs", " differ"))
 	}
 	if s.OtherReasons > 0 {
-		text += fmt.Sprintf("; %d the same by other reasons%s", s.OtherReasons, hint)
+		text += fmt.Sprintf("; %d the same by other reasons", s.OtherReasons)
+	}
+	if !all && s.Hidden+s.OtherReasons > 0 {
+		text += " (--all lists them)"
 	}
 	return text + "\n"
 }

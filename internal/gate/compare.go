@@ -7,18 +7,31 @@ import (
 )
 
 // Outlook is a decision with what is left of it once everything that passes by
-// itself has passed: a held decision says nothing else of its policy.
+// itself has passed, and for people who were asked for all of it: a held decision,
+// and one that refuses an old ticket, say nothing else of their policy.
 type Outlook struct {
 	Now, Lasting Decision
+	// Asked is Now, had the ticket asked for what this policy wants. It is what is
+	// compared.
+	Asked Decision
 }
 
 // Outlook joins a ruling with these floors, and with those of them that last.
 func (f Floors) Outlook(r Ruling) Outlook {
-	lasting := f
-	lasting.Bound = without(f.Bound, effectHold)
+	out := Outlook{Now: f.Join(r)}
+	out.Asked = out.Now
+	if f.Ticket != "" {
+		f.TicketNeeds = []Need{f.Document}
+		for _, rule := range r.Approval {
+			f.TicketNeeds = append(f.TicketNeeds, ruleNeed(rule, f.Document))
+		}
+		out.Asked = f.Join(r)
+	}
+	f.Bound = without(f.Bound, effectHold)
 	// Tickets that are open now will be answered or expire.
-	lasting.OpenTickets, lasting.OpenApprovals = 0, 1
-	return Outlook{Now: f.Join(r), Lasting: lasting.Join(r)}
+	f.OpenTickets, f.OpenApprovals = 0, 1
+	out.Lasting = f.Join(r)
+	return out
 }
 
 // Difference is what is not the same in two decisions on one case.
@@ -46,8 +59,8 @@ func (d Difference) Binding() bool { return d.Verdict || d.Hold || d.Needs }
 // Compare says what changes from one decision to another on the same case.
 func Compare(old, new Outlook) Difference {
 	d := Difference{
-		Verdict: old.Now.Verdict != new.Now.Verdict || old.Lasting.Verdict != new.Lasting.Verdict,
-		Hold:    old.Now.Hold != new.Now.Hold,
+		Verdict: old.Asked.Verdict != new.Asked.Verdict || old.Lasting.Verdict != new.Lasting.Verdict,
+		Hold:    old.Asked.Hold != new.Asked.Hold,
 		Reasons: !slices.Equal(why(old.Now), why(new.Now)),
 	}
 	was, is := old.Lasting, new.Lasting

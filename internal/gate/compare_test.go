@@ -25,6 +25,10 @@ func people(rules ...gate.Rule) gate.Ruling { return gate.Ruling{Approval: rules
 
 func TestCompare(t *testing.T) {
 	frozen := func(c *gate.Case) { c.Facts.Freezes = []gate.Hold{{ID: "f"}} }
+	approved := func(c *gate.Case) {
+		c.Facts.ApprovedTicket, c.Facts.ApprovedNeeds = "t1", []gate.Need{{Approvers: []string{"@x"}, Quorum: 1}}
+		c.Facts.ApprovedDigest = gate.Decide(granted(), allows()).Digest
+	}
 	expires := asks("a", 1, "@x")
 	expires.Expires = time.Hour
 	tests := map[string]struct {
@@ -47,15 +51,22 @@ func TestCompare(t *testing.T) {
 		"Hidden":        {"a floor refuses whatever policy says", func(c *gate.Case) { c.Facts.Ownership = "hpa" }, autos("a"), people(asks("a", 1)), gate.Difference{Reasons: true, Hidden: true}},
 		"HiddenApproval": {"a floor asks a person anyway", func(c *gate.Case) { action(c).Class = "approval" },
 			autos("a"), people(asks("a", 1)), gate.Difference{Reasons: true, Hidden: true}},
-		"Quorum":       {"one more must agree", nil, people(asks("a", 1, "@x")), people(asks("a", 2, "@x")), gate.Difference{Needs: true, Tightened: true}},
-		"Fewer":        {"two of three may answer", nil, people(asks("a", 1, "@x", "@y", "@z")), people(asks("a", 1, "@z", "@x")), gate.Difference{Needs: true, Tightened: true}},
-		"Order":        {"the order of names is nobody's", nil, people(asks("a", 1, "@x", "@y")), people(asks("a", 1, "@y", "@x", "@x")), gate.Difference{}},
-		"OtherPeople":  {"who was needed is not asked", nil, people(asks("a", 1, "@x")), people(asks("a", 1, "@y")), gate.Difference{Needs: true, Loosened: true, Tightened: true}},
-		"Second":       {"a second group must agree too", nil, people(asks("a", 1, "@x")), people(asks("a", 1, "@x"), asks("b", 1, "@y")), gate.Difference{Needs: true, Tightened: true, Reasons: true}},
-		"SamePeople":   {"one answer satisfies both rules", nil, people(asks("a", 1, "@x")), people(asks("a", 1, "@x"), asks("b", 1, "@x")), gate.Difference{Reasons: true}},
-		"Expires":      {"the same people, for another time", nil, people(asks("a", 1, "@x")), people(expires), gate.Difference{Needs: true}},
-		"TicketsOpen":  {"a hold for other tickets hides who is asked", func(c *gate.Case) { c.Facts.OpenTickets = 5 }, people(asks("a", 2, "@x")), people(asks("a", 1, "@x")), gate.Difference{Needs: true, Loosened: true}},
-		"BalanceSpent": {"the balance binds only what would act alone", func(c *gate.Case) { c.Facts.Balance.Remaining = 0 }, autos("a"), people(asks("b", 1)), gate.Difference{Reasons: true, Hidden: true}},
+		"Quorum":          {"one more must agree", nil, people(asks("a", 1, "@x")), people(asks("a", 2, "@x")), gate.Difference{Needs: true, Tightened: true}},
+		"Fewer":           {"two of three may answer", nil, people(asks("a", 1, "@x", "@y", "@z")), people(asks("a", 1, "@z", "@x")), gate.Difference{Needs: true, Tightened: true}},
+		"Order":           {"the order of names is nobody's", nil, people(asks("a", 1, "@x", "@y")), people(asks("a", 1, "@y", "@x", "@x")), gate.Difference{}},
+		"OtherPeople":     {"who was needed is not asked", nil, people(asks("a", 1, "@x")), people(asks("a", 1, "@y")), gate.Difference{Needs: true, Loosened: true, Tightened: true}},
+		"Second":          {"a second group must agree too", nil, people(asks("a", 1, "@x")), people(asks("a", 1, "@x"), asks("b", 1, "@y")), gate.Difference{Needs: true, Tightened: true, Reasons: true}},
+		"SamePeople":      {"one answer satisfies both rules", nil, people(asks("a", 1, "@x")), people(asks("a", 1, "@x"), asks("b", 1, "@x")), gate.Difference{Reasons: true}},
+		"Expires":         {"the same people, for another time", nil, people(asks("a", 1, "@x")), people(expires), gate.Difference{Needs: true}},
+		"TicketsOpen":     {"a hold for other tickets hides who is asked", func(c *gate.Case) { c.Facts.OpenTickets = 5 }, people(asks("a", 2, "@x")), people(asks("a", 1, "@x")), gate.Difference{Needs: true, Loosened: true}},
+		"TicketAskedLess": {"the ticket would have asked two people from the start", approved, people(asks("a", 1, "@x")), people(asks("a", 2, "@x")), gate.Difference{Needs: true, Tightened: true, Reasons: true}},
+		"TicketHeld": {"the freeze lifts, and the ticket would have asked two", func(c *gate.Case) {
+			approved(c)
+			frozen(c)
+		}, people(asks("a", 1, "@x")), people(asks("a", 2, "@x")), gate.Difference{Needs: true, Tightened: true, Reasons: true}},
+		"TicketRefused": {"whoever was asked, it is refused", approved, people(asks("a", 1, "@x")), denies("a"), gate.Difference{Verdict: true, Tightened: true, Reasons: true}},
+		"TicketAuto":    {"what was approved stays approved", approved, people(asks("a", 1, "@x")), autos("a"), gate.Difference{Needs: true, Loosened: true, Reasons: true}},
+		"BalanceSpent":  {"the balance binds only what would act alone", func(c *gate.Case) { c.Facts.Balance.Remaining = 0 }, autos("a"), people(asks("b", 1)), gate.Difference{Reasons: true, Hidden: true}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

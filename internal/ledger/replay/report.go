@@ -140,7 +140,7 @@ func (r *Report) put(j Judged) {
 }
 
 func standOf(o gate.Outlook) Stand {
-	s := Stand{Verdict: o.Now.Verdict, Hold: o.Now.Hold, Lasting: o.Lasting.Verdict, Needs: o.Lasting.Needs}
+	s := Stand{Verdict: o.Asked.Verdict, Hold: o.Asked.Hold, Lasting: o.Lasting.Verdict, Needs: o.Lasting.Needs}
 	s.Fault, _, _ = strings.Cut(o.Now.Ruling.Fault, ":")
 	return s
 }
@@ -159,10 +159,7 @@ func (i Item) key() string {
 	parts := []string{i.Service, i.Action}
 	for _, s := range []Stand{i.Old, i.New} {
 		parts = append(parts, lines[any](s.Verdict, s.Hold, s.Lasting, s.Fault)...)
-		for _, n := range s.Needs {
-			n.Reason = "" // whose rule asks is in the rules
-			parts = append(parts, lines(n)...)
-		}
+		parts = append(parts, needLines(s.Needs)...)
 		parts = append(parts, "")
 	}
 	for _, said := range [][]gate.Said{i.Appeared, i.Gone} {
@@ -172,6 +169,18 @@ func (i Item) key() string {
 		parts = append(parts, "")
 	}
 	return strings.Join(parts, "\x00")
+}
+
+// needLines are needs without their reasons, each once: whose rule asks is in the
+// rules.
+func needLines(needs []gate.Need) []string {
+	var out []string
+	for _, n := range needs {
+		n.Reason = ""
+		out = append(out, lines(n)...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // Items are the changes by service and action, and within them in the order of
