@@ -182,7 +182,7 @@ func standText(s replay.Stand, i replay.Item) string {
 	var who []string
 	for _, n := range s.Needs {
 		one := fmt.Sprintf("%d of %s", n.Quorum, strings.Join(n.Approvers, " "))
-		if !slices.Equal(waits(i.Old), waits(i.New)) {
+		if was, is := waits(i.Old), waits(i.New); len(was) > 0 && len(is) > 0 && !slices.Equal(was, is) {
 			one += " within " + spec.FormatDuration(n.Expires)
 		}
 		if !slices.Contains(who, one) {
