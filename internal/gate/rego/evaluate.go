@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -122,9 +121,10 @@ func (p *Policy) rule(set ruleSet, element any) (gate.Rule, error) {
 		return gate.Rule{}, err
 	}
 	known, ok := p.rules[asked.Reason]
-	if !ok || strings.HasPrefix(known.Package, "setpoint.team.") != set.team {
+	if !ok || known.set != set {
 		return gate.Rule{}, fmt.Errorf("reason %.80q is of no such rule", asked.Reason)
 	}
-	known.Approvers, known.Quorum, known.Expires = asked.Approvers, asked.Quorum, asked.Expires
-	return known, nil
+	rule := known.Rule
+	rule.Approvers, rule.Quorum, rule.Expires = asked.Approvers, asked.Quorum, asked.Expires
+	return rule, nil
 }

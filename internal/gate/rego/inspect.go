@@ -26,16 +26,22 @@ var reasonPattern = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 const maxReason = 64
 
+// knownRule is a rule with the set that it adds to.
+type knownRule struct {
+	gate.Rule
+	set ruleSet
+}
+
 // inspection is what the source itself says, before it is compiled: the
 // compiler would replace what rules add by variables.
 type inspection struct {
 	findings Findings
 	sets     []ruleSet
-	rules    map[string]gate.Rule
+	rules    map[string]knownRule
 }
 
 func inspect(modules map[string]*ast.Module) inspection {
-	x := inspection{rules: map[string]gate.Rule{}}
+	x := inspection{rules: map[string]knownRule{}}
 	seen := map[ruleSet]bool{}
 	for _, p := range slices.Sorted(maps.Keys(modules)) {
 		x.inspectModule(modules[p], seen)
@@ -156,7 +162,10 @@ func (x *inspection) add(r *ast.Rule, set, pkg string) {
 		return
 	}
 	title, remedy := annotation(r)
-	x.rules[reason] = gate.Rule{Reason: reason, Package: pkg, Title: title, Remedy: remedy, File: at.File, Line: at.Row}
+	x.rules[reason] = knownRule{
+		Rule: gate.Rule{Reason: reason, Package: pkg, Title: title, Remedy: remedy, File: at.File, Line: at.Row},
+		set:  ruleSet{set, strings.HasPrefix(pkg, "setpoint.team.")},
+	}
 }
 
 // reasonOf is the literal that the rule adds.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +35,7 @@ type Policy struct {
 	query    oparego.PreparedEvalQuery
 	// sets are the rule sets that the query asks for, in its order.
 	sets  []ruleSet
-	rules map[string]gate.Rule
+	rules map[string]knownRule
 }
 
 // Load reads a bundle root whole and loads it; see Bundle.Load.
@@ -90,7 +89,7 @@ func (p *Policy) Pack() []byte { return p.bundle.Pack() }
 func (p *Policy) Rules() []gate.Rule {
 	out := make([]gate.Rule, 0, len(p.rules))
 	for _, r := range p.rules {
-		out = append(out, r)
+		out = append(out, r.Rule)
 	}
 	slices.SortFunc(out, func(a, b gate.Rule) int { return strings.Compare(a.Reason, b.Reason) })
 	return out
@@ -108,7 +107,7 @@ type Built struct {
 	Data map[string]any
 
 	sets  []ruleSet
-	rules map[string]gate.Rule
+	rules map[string]knownRule
 }
 
 // Store is a store of the data, in OPA's own values: the fastest to read.
@@ -117,7 +116,13 @@ func (b Built) Store() storage.Store {
 }
 
 // Reasons are the rules of the four sets, by reason.
-func (b Built) Reasons() map[string]gate.Rule { return maps.Clone(b.rules) }
+func (b Built) Reasons() map[string]gate.Rule {
+	out := make(map[string]gate.Rule, len(b.rules))
+	for reason, r := range b.rules {
+		out[reason] = r.Rule
+	}
+	return out
+}
 
 // Union is rules and tests together, copied: a compiler changes its modules.
 func (b Built) Union() map[string]*ast.Module { return union(b.Rules, b.Tests) }

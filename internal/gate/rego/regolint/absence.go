@@ -54,6 +54,8 @@ type view struct {
 	fails bool
 	// present: the value need not be known, only there.
 	present bool
+	// member: of a collection it counts what is in it, not how much.
+	member bool
 	// now is the expression itself, turn the one that makes failing count.
 	now, turn *ast.Location
 }
@@ -190,7 +192,7 @@ func (a *absence) expr(e *ast.Expr, v view) {
 	if !a.src.Step(v.s.Depth) {
 		return
 	}
-	v.now = e.Location
+	v.now, v.member = e.Location, false
 	if len(e.With) > 0 {
 		a.report(v, "judges another input than the one that is given: with belongs into tests")
 		return

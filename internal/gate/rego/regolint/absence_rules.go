@@ -20,6 +20,7 @@ func (a *absence) ruleTruth(rules []*ast.Rule, name, ref ast.Ref, v view) {
 		}
 		a.helper(rules, nil, v)
 	case len(ref) > len(name):
+		v.member = true
 		a.collected(rules, name, more.unless(v.fails), v)
 	case !v.fails:
 		a.report(v, "is true even when the set is empty: count it")
@@ -32,7 +33,7 @@ func (a *absence) again(what string, r *ast.Rule, args []terms.Binding, v view) 
 	if v.turn != nil && v.fails {
 		turn = v.turn.String()
 	}
-	id := fmt.Sprintf("%s %p %v %v %s %s %v %d", what, r, v.fails, v.present, turn, terms.ArgumentKeys(args), v.s.Known, len(a.excuses))
+	id := fmt.Sprintf("%s %p %v %v %v %s %s %v %d", what, r, v.fails, v.present, v.member, turn, terms.ArgumentKeys(args), v.s.Known, len(a.excuses))
 	if a.seen[id] {
 		return true
 	}
@@ -136,7 +137,7 @@ func (a *absence) collected(rules []*ast.Rule, name ast.Ref, d direction, v view
 	}
 	for _, r := range rules {
 		if !a.again("set "+d.String(), r, nil, v) {
-			a.enter(r, nil, v, func(v view) { a.elements(r.Body, d, v) })
+			a.enter(r, nil, v, func(v view) { a.elements(r.Body, r.Head.Key, true, d, v) })
 		}
 	}
 }
@@ -145,13 +146,20 @@ func (a *absence) emptySet(set string, v view) {
 	a.report(v.to(true), "rests on nothing being in %s, which is empty too when its rules cannot be evaluated; a grant needs conditions of its own", set)
 }
 
-// elements looks at the body that makes the elements of a collection.
-func (a *absence) elements(b ast.Body, d direction, v view) {
+// elements looks at what makes a collection: its body, and the term that each
+// element is. What is unknown is another element than what was known, so it
+// changes how many a set has, and what is not in it.
+func (a *absence) elements(b ast.Body, element *ast.Term, distinct bool, d direction, v view) {
 	if d != fewer {
 		a.body(b, v.to(false))
 	}
 	if d != more {
 		a.body(b, v.to(true))
+	}
+	if element != nil && (v.member && d != more || !v.member && distinct) {
+		in := v.in(v.s.Knowing(v.s.Learn(b))).to(true)
+		in.present = false
+		a.value(element, either, in)
 	}
 }
 

@@ -172,6 +172,7 @@ func (a *absence) member(args []*ast.Term, v view) {
 		}
 		a.value(x, either, in)
 	}
+	v.member = true
 	a.value(collection, more.unless(v.fails), v)
 }
 
@@ -197,8 +198,8 @@ func (a *absence) value(t *ast.Term, d direction, v view) {
 	case ast.Call:
 		a.callValue(x, d, v)
 	default:
-		if body := bodyOf(t); body != nil {
-			a.elements(body, d, v.in(v.s.Within(body)))
+		if body, element, distinct := comprehension(t); body != nil {
+			a.elements(body, element, distinct, d, v.in(v.s.Within(body)))
 		}
 		for _, e := range terms.Elements(t) {
 			a.value(e, either, v)
@@ -206,17 +207,17 @@ func (a *absence) value(t *ast.Term, d direction, v view) {
 	}
 }
 
-// bodyOf is the body of a comprehension.
-func bodyOf(t *ast.Term) ast.Body {
+// comprehension takes one apart; distinct elements are there once.
+func comprehension(t *ast.Term) (body ast.Body, element *ast.Term, distinct bool) {
 	switch x := t.Value.(type) {
 	case *ast.ArrayComprehension:
-		return x.Body
+		return x.Body, x.Term, false
 	case *ast.SetComprehension:
-		return x.Body
+		return x.Body, x.Term, true
 	case *ast.ObjectComprehension:
-		return x.Body
+		return x.Body, x.Key, true
 	}
-	return nil
+	return nil, nil, false
 }
 
 // isPath reports whether a term leads into the input.
