@@ -122,20 +122,23 @@ func (s schema) shape(at string) (*shape, error) {
 			return nil, err
 		}
 	}
-	switch s.Type {
-	case "object":
+	if s.Type == "object" {
 		return out, s.object(out, at)
-	case "array":
-		if s.Items == nil {
-			err = fmt.Errorf("schema of the gate input: %s says nothing of its elements", at)
-		}
-	case "string", "number", "boolean":
-	default:
-		if len(s.AnyOf) == 0 {
-			err = fmt.Errorf("schema of the gate input: %s has type %q", at, s.Type)
-		}
 	}
-	return out, err
+	return out, s.whole(at)
+}
+
+// whole refuses a schema that leaves open what a value may be.
+func (s schema) whole(at string) error {
+	switch {
+	case s.Type == "array" && s.Items == nil:
+		return fmt.Errorf("schema of the gate input: %s says nothing of its elements", at)
+	case s.Type == "" && len(s.AnyOf) > 0:
+		return nil
+	case !slices.Contains([]string{"array", "string", "number", "boolean"}, s.Type):
+		return fmt.Errorf("schema of the gate input: %s has type %q", at, s.Type)
+	}
+	return nil
 }
 
 func (s schema) object(out *shape, at string) error {
@@ -179,10 +182,7 @@ func (s *shape) term(v any) *ast.Term {
 	case string:
 		return s.text(v)
 	case json.Number:
-		if _, err := strconv.ParseFloat(string(v), 64); s.kind != "number" || err != nil {
-			return nil
-		}
-		return ast.NumberTerm(v)
+		return s.number(v)
 	case bool:
 		if s.kind == "boolean" {
 			return ast.InternedTerm(v)
@@ -193,6 +193,13 @@ func (s *shape) term(v any) *ast.Term {
 		return s.fieldsOf(v)
 	}
 	return nil
+}
+
+func (s *shape) number(v json.Number) *ast.Term {
+	if _, err := strconv.ParseFloat(string(v), 64); s.kind != "number" || err != nil {
+		return nil
+	}
+	return ast.NumberTerm(v)
 }
 
 func (s *shape) text(v string) *ast.Term {
