@@ -62,6 +62,7 @@ func (s site) compiled(context.Context) (*rego.Policy, error) {
 
 func (a *app) policyCommand() *cobra.Command {
 	return group("policy", "The Rego that grants and refuses",
+		a.policyInitCommand(),
 		a.policyCheckCommand(),
 		a.policyTestCommand(),
 		a.policyEvalCommand(),

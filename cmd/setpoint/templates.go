@@ -113,6 +113,10 @@ proposer:
   provider: rules                # rules | openai
   rules: rules.yaml
 
+# policies:                      # the Rego that grants and refuses; built in when absent
+#   path: policies/              # ` + "`setpoint policy init policies/`" + ` writes a copy to change
+#   shadow: policies-next/       # asked about each decision too, and never binding
+
 ledger:
   sqlite: {path: setpoint.db}
   freezeDir: setpoint.freeze     # a file here stops everything
