@@ -176,13 +176,20 @@ func standText(s replay.Stand, i replay.Item) string {
 	case s.Hold:
 		text = "hold"
 	}
-	if !i.Difference.Needs {
-		return text
+	if i.Difference.Needs {
+		text += ": " + whoText(s, i)
 	}
+	return text
+}
+
+// whoText is whom a decision asks.
+func whoText(s replay.Stand, i replay.Item) string {
+	was, is := waits(i.Old), waits(i.New)
+	within := len(was) > 0 && len(is) > 0 && !slices.Equal(was, is)
 	var who []string
 	for _, n := range s.Needs {
 		one := fmt.Sprintf("%d of %s", n.Quorum, strings.Join(n.Approvers, " "))
-		if was, is := waits(i.Old), waits(i.New); len(was) > 0 && len(is) > 0 && !slices.Equal(was, is) {
+		if within {
 			one += " within " + spec.FormatDuration(n.Expires)
 		}
 		if !slices.Contains(who, one) {
@@ -190,9 +197,9 @@ func standText(s replay.Stand, i replay.Item) string {
 		}
 	}
 	if len(who) == 0 {
-		return text + ": given" // Of the ticket, and no rule asks for another.
+		return "given" // Of the ticket, and no rule asks for another.
 	}
-	return text + ": " + strings.Join(who, " and ")
+	return strings.Join(who, " and ")
 }
 
 // waits are how long tickets wait, each once.

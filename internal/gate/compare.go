@@ -57,13 +57,13 @@ type Difference struct {
 func (d Difference) Binding() bool { return d.Verdict || d.Hold || d.Needs }
 
 // Compare says what changes from one decision to another on the same case.
-func Compare(old, new Outlook) Difference {
+func Compare(before, after Outlook) Difference {
 	d := Difference{
-		Verdict: old.Asked.Verdict != new.Asked.Verdict || old.Lasting.Verdict != new.Lasting.Verdict,
-		Hold:    old.Asked.Hold != new.Asked.Hold,
-		Reasons: !slices.Equal(why(old.Now), why(new.Now)),
+		Verdict: before.Asked.Verdict != after.Asked.Verdict || before.Lasting.Verdict != after.Lasting.Verdict,
+		Hold:    before.Asked.Hold != after.Asked.Hold,
+		Reasons: !slices.Equal(why(before.Now), why(after.Now)),
 	}
-	was, is := old.Lasting, new.Lasting
+	was, is := before.Lasting, after.Lasting
 	if was.Verdict == Approval && is.Verdict == Approval {
 		d.Needs = !slices.Equal(needTexts(was.Needs), needTexts(is.Needs))
 		d.Loosened = !implied(was.Needs, is.Needs)
@@ -72,7 +72,7 @@ func Compare(old, new Outlook) Difference {
 		d.Loosened = freedom(is.Verdict) > freedom(was.Verdict)
 		d.Tightened = freedom(is.Verdict) < freedom(was.Verdict)
 	}
-	d.Hidden = !d.Binding() && old.Now.Ruling.Verdict() != new.Now.Ruling.Verdict()
+	d.Hidden = !d.Binding() && before.Now.Ruling.Verdict() != after.Now.Ruling.Verdict()
 	return d
 }
 

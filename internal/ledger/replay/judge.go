@@ -76,41 +76,64 @@ func unruled(d ledger.Decided) string {
 
 // again is the record against its own policy, and then against the other one.
 func (j *judge) again(ctx context.Context, out Judged, d ledger.Decided) (Judged, error) {
-	input, why, err := j.blob(ctx, "input", d.Decision.InputDigest)
-	if err != nil || why != "" {
-		return out.not(NotReproduced, why), err
+	r, unusable, err := j.recorded(ctx, d)
+	if err != nil || unusable.why != "" {
+		return out.not(unusable.status, unusable.why), err
 	}
-	raw, why, err := j.blob(ctx, "floors", d.Floors)
-	if err != nil || why != "" {
-		return out.not(NotReproduced, why), err
-	}
-	var floors gate.Floors
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&floors); err != nil || floors.Version != gate.FloorsVersion {
-		return out.not(NotReplayable, "this version cannot read its floors"), nil
-	}
-	own := j.policy(ctx, d.Decision.Ruling.Revision)
-	if own.err != nil || own.why != "" {
-		return out.not(NotReproduced, own.why), own.err
-	}
-	ruling := own.policy.Evaluate(ctx, input)
-	out.Old = floors.Outlook(ruling)
+	ruling := r.policy.Evaluate(ctx, r.input)
+	out.Old = r.floors.Outlook(ruling)
 	out.New = out.Old
 	if j.o.With.Revision() != ruling.Revision {
-		out.New = floors.Outlook(j.o.With.Evaluate(ctx, input))
+		out.New = r.floors.Outlook(j.o.With.Evaluate(ctx, r.input))
 	}
 	// An evaluation that was stopped says nothing of the policy.
 	if err := ctx.Err(); err != nil {
 		return out, err
 	}
-	why, err = differs(d.Decision, out.Old.Now)
+	why, err := differs(d.Decision, out.Old.Now)
 	if err != nil || why != "" {
 		out.Old, out.New = gate.Outlook{}, gate.Outlook{}
 		return out.not(NotReproduced, why), err
 	}
 	out.Difference = gate.Compare(out.Old, out.New)
 	return out, nil
+}
+
+// record is all that a decision was made of.
+type record struct {
+	policy Policy
+	input  []byte
+	floors gate.Floors
+}
+
+// unusable says why a record cannot be judged again; "" when it can.
+type unusable struct {
+	status Status
+	why    string
+}
+
+func (j *judge) recorded(ctx context.Context, d ledger.Decided) (r record, _ unusable, err error) {
+	var why string
+	if r.input, why, err = j.blob(ctx, "input", d.Decision.InputDigest); err != nil || why != "" {
+		return r, unusable{NotReproduced, why}, err
+	}
+	raw, why, err := j.blob(ctx, "floors", d.Floors)
+	if err != nil || why != "" {
+		return r, unusable{NotReproduced, why}, err
+	}
+	if !known(raw, &r.floors) {
+		return r, unusable{NotReplayable, "this version cannot read its floors"}, nil
+	}
+	own := j.policy(ctx, d.Decision.Ruling.Revision)
+	r.policy = own.policy
+	return r, unusable{NotReproduced, own.why}, own.err
+}
+
+// known reads floors, and refuses those of which it would read half.
+func known(raw []byte, into *gate.Floors) bool {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	return dec.Decode(into) == nil && into.Version == gate.FloorsVersion
 }
 
 // blob reads a part of a decision, and says why it cannot be used.
