@@ -271,5 +271,8 @@ func pathOf(p terms.Place, t *ast.Term) string {
 	if p.Path != "" {
 		return p.Path
 	}
+	if t.Location == nil { // one that was put together from parts
+		return t.String()
+	}
 	return string(t.Location.Text)
 }
