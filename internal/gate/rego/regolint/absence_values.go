@@ -1,6 +1,8 @@
 package regolint
 
 import (
+	"strings"
+
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/setpoint-dev/setpoint/internal/gate/rego/regolint/terms"
@@ -260,8 +262,10 @@ func (a *absence) leaf(t *ast.Term, d direction, v view) {
 
 // few looks at a value of which less lets the grant hold.
 func (a *absence) few(t *ast.Term, p terms.Place, v view) {
-	if why, ok := sometimesEmpty[p.Path]; ok {
-		a.report(v.to(true), "holds also when %s is empty because %s", p.Path, why)
+	list, _, element := strings.Cut(p.Path, "[_]")
+	// What is asked of an element fails where there is none.
+	if why, ok := sometimesEmpty[list]; ok && (!element || v.fails) {
+		a.report(v.to(true), "holds also when %s is empty because %s", list, why)
 	}
 	if ref, ok := t.Value.(ast.Ref); ok && ref.HasPrefix(setpointRef) {
 		a.emptySet(ref.String(), v)
