@@ -92,11 +92,35 @@ func (a *absence) side(t, other *ast.Term, differ bool, v view) {
 		if p.Unknown() && (differ || couldBeUnknown(other, v)) {
 			a.report(v, "holds also when %s is \"unknown\"", p.Path)
 		}
+		if differ {
+			a.spelt(t, v)
+		}
 		if !differ && a.otherwise(t, other) {
 			return
 		}
 	}
 	a.value(t, towards(other).unless(differ), v)
+}
+
+// spelling are functions of text that make other text of "unknown".
+var spelling = map[string]bool{
+	"concat": true, "json.marshal": true, "lower": true, "replace": true, "sprintf": true, "strings.reverse": true,
+	"trim": true, "trim_prefix": true, "trim_space": true, "trim_suffix": true, "type_name": true, "upper": true,
+}
+
+// spelt looks for what may be unknown inside a value that must differ: what is
+// made of "unknown" differs from what is made of the words that are known.
+func (a *absence) spelt(t *ast.Term, v view) {
+	parts := terms.Elements(t)
+	if c, ok := t.Value.(ast.Call); ok && spelling[c[0].String()] {
+		parts = c[1:]
+	}
+	for _, e := range parts {
+		if p := v.s.Look(e); p.Unknown() {
+			a.report(v, "holds also when %s is \"unknown\"", p.Path)
+		}
+		a.spelt(e, v)
+	}
 }
 
 // towards is the change of a value that makes it equal another.
