@@ -27,7 +27,7 @@ func newEvalCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(newEvalRunCommand())
+	cmd.AddCommand(newEvalRunCommand(), newEvalRecordCommand())
 	return cmd
 }
 
