@@ -237,6 +237,10 @@ func (d *daemon) reloadOnHangup(ctx context.Context) error {
 func (d *daemon) reload(ctx context.Context) error {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
+	if d.site.edited() {
+		// Who edited it and reloads would believe that it counts now.
+		d.log.Warn("the configuration was edited since the start, and is read at a start only: restart the agent", "file", d.site.file)
+	}
 	policy, tokens, err := d.reloadAll(ctx)
 	if d.shadow != nil {
 		_ = d.shadow.Reload(ctx, d.shadow.swap) // It binds nobody, and has said what is wrong.

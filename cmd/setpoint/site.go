@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,6 +23,8 @@ import (
 // site is one setpoint.yaml with what it names on this host.
 type site struct {
 	file string
+	// data is what the file held when it was read.
+	data []byte
 	cfg  config.Config
 	// positions are the places of the keys in the file.
 	positions spec.Positions
@@ -46,7 +49,14 @@ func (a *app) site() (site, error) {
 		}
 	}
 	doc, _ := spec.OneDocument(spec.File{Name: file, Data: data}) // Parsed without a fault just now.
-	return site{file: file, cfg: cfg, positions: doc.Positions()}, nil
+	return site{file: file, data: data, cfg: cfg, positions: doc.Positions()}, nil
+}
+
+// edited reports whether the file says something else than when it was read. One
+// that cannot be read now says nothing.
+func (s site) edited() bool {
+	now, err := readRegular(s.file)
+	return err == nil && !bytes.Equal(now, s.data)
 }
 
 // errNoConfig says that there is no configuration.
