@@ -68,6 +68,7 @@ func lint(ctx context.Context, b rego.Bundle, built rego.Built, o Options) (out 
 	out = append(lintBytes(b), lintMetadata(s)...)
 	out = append(out, lintAbsence(s)...)
 	out = append(out, lintNever(s, built.Tests)...)
+	out = append(out, lintUnread(built)...)
 	if s.Tangled {
 		out = append(out, rego.Finding{Code: rego.CodeCompile, Severity: rego.SeverityLint,
 			Text: "the rules use each other in too many ways, or too deep, to see what a grant rests on; write them with fewer helpers inside each other"})
