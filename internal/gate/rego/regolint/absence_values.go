@@ -88,18 +88,26 @@ func (a *absence) side(t, other *ast.Term, differ bool, v view) {
 		v.present = true
 	case terms.IsUnknown(other):
 		a.report(v, "grants because %s is \"unknown\"", pathOf(p, t))
-	case !v.fails:
-		if p.Unknown() && (differ || couldBeUnknown(other, v)) {
+	case v.fails:
+	case differ:
+		a.mayDiffer(t, v)
+	default:
+		if p.Unknown() && couldBeUnknown(other, v) {
 			a.report(v, "holds also when %s is \"unknown\"", p.Path)
 		}
-		if differ {
-			a.spelt(t, v)
-		}
-		if !differ && a.otherwise(t, other) {
+		if a.otherwise(t, other) {
 			return
 		}
 	}
 	a.value(t, towards(other).unless(differ), v)
+}
+
+// mayDiffer looks at a value that must differ from another.
+func (a *absence) mayDiffer(t *ast.Term, v view) {
+	if p := v.s.Look(t); p.Unknown() {
+		a.report(v, "holds also when %s is \"unknown\"", p.Path)
+	}
+	a.spelt(t, v)
 }
 
 // spelling are functions of text that make other text of "unknown".
