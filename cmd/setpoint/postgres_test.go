@@ -17,7 +17,8 @@ func TestPostgres(t *testing.T) {
 	stories(t, "testdata/postgres", map[string]func(*testscript.TestScript, bool, []string){
 		// postgres <file> makes a database and writes its connection string.
 		"postgres": func(ts *testscript.TestScript, _ bool, args []string) {
-			dsn, err := server.Database("site")
+			// Stories run at the same time, each on a database of its own.
+			dsn, err := server.Database(strings.ReplaceAll(ts.Name(), "-", "_"))
 			ts.Check(err)
 			ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(withPassword(dsn, "canary-password")), 0o600))
 		},
