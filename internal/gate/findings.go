@@ -15,15 +15,7 @@ type Finding struct {
 
 // Findings are what Join decides by, in the order of its reasons.
 func (f Floors) Findings(r Ruling) []Finding {
-	fs := f.Bound
-	if !f.Undecidable {
-		ruled := rulingFloors(r, f.InputDigest)
-		fs = slices.Concat(f.Bound, ruled)
-		if lowest(fs) >= Approval {
-			fs = slices.Concat(f.Bound, f.Balance, ruled)
-		}
-		fs, _ = f.needs(r, fs)
-	}
+	fs, _ := f.findings(r)
 	d := f.Join(r)
 	fs = slices.Clone(fs)
 	slices.SortStableFunc(fs, func(a, b finding) int { return int(a.Effect) - int(b.Effect) })

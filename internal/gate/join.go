@@ -1,5 +1,7 @@
 package gate
 
+import "slices"
+
 // FloorsVersion is the version of Floors as JSON.
 const FloorsVersion = "setpoint.dev/floors/v1"
 
@@ -34,16 +36,22 @@ type Floors struct {
 // from it: that takes the Case itself, in Prepared.Decide.
 func (f Floors) Join(r Ruling) Decision {
 	d := Decision{Key: f.Key, Ruling: r, Reasons: []Reason{}, Digest: f.Digest, InputDigest: f.InputDigest, Cost: f.Cost}
+	fs, needs := f.findings(r)
+	d.Needs = needs
+	return conclude(d, fs)
+}
+
+// findings are all that decides, floors before rules.
+func (f Floors) findings(r Ruling) ([]finding, []Need) {
 	if f.Undecidable {
-		return conclude(d, f.Bound)
+		return f.Bound, nil
 	}
 	ruled := rulingFloors(r, f.InputDigest)
-	fs := append(f.Bound[:len(f.Bound):len(f.Bound)], ruled...)
+	fs := slices.Concat(f.Bound, ruled)
 	// A rule that asks for a person does not hide an empty balance: people see
 	// every reason.
 	if lowest(fs) >= Approval {
-		fs = append(append(f.Bound[:len(f.Bound):len(f.Bound)], f.Balance...), ruled...)
+		fs = slices.Concat(f.Bound, f.Balance, ruled)
 	}
-	fs, d.Needs = f.needs(r, fs)
-	return conclude(d, fs)
+	return f.needs(r, fs)
 }

@@ -10,10 +10,10 @@ func policyList() []Mutant {
 	)
 	return []Mutant{
 		one("floors-unbound", "policy cannot lift a floor", in("internal/gate/join.go",
-			`	fs := append(f.Bound[:len(f.Bound):len(f.Bound)], ruled...)
-	// A rule`, `	fs := ruled
+			`	fs := slices.Concat(f.Bound, ruled)
+`, `	fs := ruled
 	f.Bound = nil
-	// A rule`), by(gatePkg, "TestDecideFloors$|TestFloorsTable$")),
+`), by(gatePkg, "TestDecideFloors$|TestFloorsTable$")),
 		one("team-grants", "a team's package only tightens", in("internal/gate/ruling.go",
 			`return !strings.HasPrefix(rule.Package, teamPrefix) })`, `return strings.HasPrefix(rule.Package, "setpoint.") })`),
 			by(gatePkg, "TestDecideRulings$")),
