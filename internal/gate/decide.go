@@ -57,6 +57,7 @@ func (p *Prepared) bind() {
 	}
 	fs := p.identify()
 	fs = append(fs, finalFloors(c, a, f.Digest)...)
+	fs = append(fs, dynamicFloors(c, a)...)
 	fs = append(fs, actionPassing(c, a)...)
 	ceilings := ceilingFloors(c.Service, a, c.Limits.MaxMode, c.Facts.Ceiling)
 	fs = append(fs, ceilings...)

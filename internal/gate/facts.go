@@ -57,8 +57,8 @@ type Facts struct {
 	// that cannot be read holds.
 	SilencesUnreadable string
 	Exceptions         []spec.Exception
-	// Storm is set while the brake is on.
-	Storm bool
+	// Storm says in words why the storm brake is on; empty: it is not.
+	Storm string
 	// ClocksApart is the difference of two clocks in words; empty when close.
 	ClocksApart string
 	// PolicyFault is set while no policy snapshot is loaded.
@@ -92,6 +92,11 @@ type Facts struct {
 	Dependencies map[string]compare.State
 	Balance      budget.Balance
 	Tried        []propose.Tried
+	// Sent are the effects of the last Day on this service or on the proposed
+	// action's target, whatever service sent them, oldest first.
+	Sent []Sent
+	// Undoes is what an undo takes back; nil for any other proposal.
+	Undoes *Undone
 	// Item is the catalogue entry of the proposed action with its live state.
 	Item propose.Item
 	// Ownership is who else controls the target: OwnershipNone, or "unknown"

@@ -50,7 +50,7 @@ func floorCases() map[string]floorCase {
 		"CapService":     {"rolling cap", func(c *gate.Case) { c.Facts.SentService = 2 }, held("cap-service", 0, "2 effects on this service in the last hour, effectsPerServicePerHour is 2")},
 		"CapGlobal":      {"rolling cap", func(c *gate.Case) { c.Facts.SentGlobal = 6 }, held("cap-global", 0, "6 effects in the last hour")},
 		"Cooldown":       {"from the time of sending", func(c *gate.Case) { c.Facts.ActionSent = now.Add(-4 * time.Minute) }, held("cooldown", 6*time.Minute, "scale was sent 4m0s ago, its cooldown is 10m0s")},
-		"Storm":          {"a shared cause", func(c *gate.Case) { c.Facts.Storm = true }, held("storm", 0, "storm brake")},
+		"Storm":          {"a shared cause", func(c *gate.Case) { c.Facts.Storm = "31 of 40 services are breached" }, held("storm", 0, "storm brake: 31 of 40")},
 		"Unknown": {"unknown is never a reason to act", func(c *gate.Case) {
 			c.Facts.Assessment.State, c.Facts.Assessment.Reason = compare.Unknown, compare.Stale
 		}, held("unknown", 0, "stale")},
@@ -71,6 +71,8 @@ func floorCases() map[string]floorCase {
 		"PolicyFault":    {"no snapshot", func(c *gate.Case) { c.Facts.PolicyFault = "gate.rego:3: syntax" }, held("policy-fault", 0, "gate.rego:3")},
 		"OpenApprovals": {"nobody can read a hundred questions", func(c *gate.Case) { action(c).Class = spec.ClassApproval; c.Facts.OpenTickets = 5 },
 			held("open-approvals", 0, "5 approvals are open")},
+
+		"UndoBlind": {"what cannot be seen is not taken back", func(c *gate.Case) { asUndo(c); c.Facts.Item.LiveKnown = false }, held("live-unknown", 0, "checkout:1795922400-600")},
 
 		// approval
 		"BudgetSpent": {"permission is paid for", func(c *gate.Case) {
@@ -107,6 +109,45 @@ func floorCases() map[string]floorCase {
 		"ModeSuggest":   {"suggest shows", func(c *gate.Case) { c.Service.Remediation.Mode = spec.Suggest }, floorWant{gate.Escalate, false, "mode", 0, ""}},
 		"NoApprovers":   {"an approval that nobody can give", func(c *gate.Case) { action(c).Class, c.Service.Remediation.Approvers = spec.ClassApproval, nil }, floorWant{gate.Escalate, false, "no-approvers", 0, "no approvers are named"}},
 		"EscalateHeld":  {"what is handed over does not wait", func(c *gate.Case) { action(c).Class, c.Facts.KeyClaimed = spec.ClassEscalate, true }, floorWant{gate.Escalate, false, "class-escalate", 0, ""}},
+
+		"Oscillation":    {"what was done a moment ago is not turned round", func(c *gate.Case) { c.Facts.Sent = []gate.Sent{sent("scale", time.Hour, 6, 4)} }, floorWant{gate.Escalate, false, "oscillation", 0, "put back what scale replaced 1h0m0s ago"}},
+		"OscillationWay": {"a number that went down does not go up", func(c *gate.Case) { c.Facts.Sent = []gate.Sent{sent("scale", time.Hour, 9, 4)} }, floorWant{gate.Escalate, false, "oscillation", 0, "moved replicas one way"}},
+		"OscillationABA": {"A, B, A", func(c *gate.Case) {
+			c.Facts.Sent = []gate.Sent{sent("scale", 90*time.Minute, 4, 6), sent("drain", time.Hour, 0, 4)}
+			c.Facts.Sent[1].Before = nil
+		}, floorWant{gate.Escalate, false, "oscillation", 0, "set again what scale set 1h30m0s ago"}},
+		"OscillationOld": {"beyond the horizon it is another story", func(c *gate.Case) { c.Facts.Sent = []gate.Sent{sent("scale", 2*time.Hour, 6, 4)} }, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},
+		"OscillationOther": {"another target", func(c *gate.Case) {
+			s := sent("scale", time.Hour, 6, 4)
+			s.Target = "elsewhere"
+			c.Facts.Sent = []gate.Sent{s}
+		}, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},
+		"Again": {"the same again is no oscillation", func(c *gate.Case) { c.Facts.Sent = []gate.Sent{sent("scale", time.Hour, 4, 6)} }, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},
+		"Fight": {"two reverts are not an accident", func(c *gate.Case) {
+			c.Facts.Sent = []gate.Sent{sent("scale", 5*time.Hour, 4, 6), sent("scale", 4*time.Hour, 4, 6)}
+		}, floorWant{gate.Escalate, false, "fight", 0, "reverted our change 2 times"}},
+		"FightOnce": {"one may be", func(c *gate.Case) { c.Facts.Sent = []gate.Sent{sent("scale", 5*time.Hour, 4, 6)} }, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},
+		"FightUnseen": {"what was not seen is no revert", func(c *gate.Case) {
+			c.Facts.Sent = []gate.Sent{sent("scale", 5*time.Hour, 4, 6), sent("scale", 4*time.Hour, 4, 6)}
+			c.Facts.Sent[1].Before = nil
+		}, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},
+		"Repeat": {"the third time in a day is a backlog item", func(c *gate.Case) { c.Facts.Sent = []gate.Sent{bought(10 * time.Hour), bought(5 * time.Hour)} },
+			floorWant{gate.Escalate, false, "repeat", 0, "bought time 2 times in a day, at 2026-11-28 17:12:00Z, 2026-11-28 22:12:00Z (5h0m0s later); now, 5h0m0s later"}},
+		"RepeatDay": {"a day later it may help again", func(c *gate.Case) { c.Facts.Sent = []gate.Sent{bought(24 * time.Hour), bought(5 * time.Hour)} }, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},
+		"RepeatLuck": {"what recovered by itself bought nothing", func(c *gate.Case) {
+			s := bought(10 * time.Hour)
+			s.Recovering = true
+			c.Facts.Sent = []gate.Sent{s, bought(5 * time.Hour)}
+		}, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},
+		"RepeatWithin": {"within one episode it is not a repeat", func(c *gate.Case) {
+			s := bought(time.Hour)
+			s.Episode = c.Facts.Episode
+			c.Facts.Sent = []gate.Sent{bought(10 * time.Hour), s}
+		}, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},
+		"ForeignChange": {"somebody else's change is not taken back", func(c *gate.Case) { asUndo(c); c.Facts.Item.Live = propose.Live{"replicas": int64(9)} },
+			floorWant{gate.Escalate, false, "foreign-change", 0, "replicas 5, found 9"}},
+		"UndoOfNothing": {"an undo takes back something that is known", func(c *gate.Case) { asUndo(c); c.Facts.Undoes = nil }, floorWant{gate.Deny, false, "foreign-change", 0, ""}},
+		"UndoSwings":    {"an undo is the opposite of an action, and no oscillation", func(c *gate.Case) { asUndo(c); c.Facts.Sent = []gate.Sent{sent("scale", time.Hour, 6, 4)} }, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},
 
 		// deny
 		"ModeObserve":     {"observe never acts", func(c *gate.Case) { c.Service.Remediation.Mode = spec.Observe }, floorWant{gate.Deny, false, "mode", 0, "mode observe"}},
@@ -149,4 +190,21 @@ func floorCases() map[string]floorCase {
 		"UndoOwnership":   {"ownership binds it", func(c *gate.Case) { asUndo(c); c.Facts.Ownership = "hpa" }, floorWant{gate.Deny, false, "ownership", 0, ""}},
 		"UndoClaimed":     {"a model that says undo gets no exemption", func(c *gate.Case) { c.Proposal.Undo = true; c.Facts.SentService = 2 }, held("cap-service", 0, "")},
 	}
+}
+
+// sent is a write of the case's target that long ago.
+func sent(action string, before time.Duration, from, to int64) gate.Sent {
+	c := granted()
+	return gate.Sent{
+		Service: "checkout", Action: action, Target: c.Service.Remediation.Actions[0].Canonical(), Reversal: spec.Restore,
+		Parameters: propose.Parameters{"replicas": to}, Before: propose.Live{"replicas": from}, At: now.Add(-before),
+		Outcome: compare.OutcomeNoChange, Episode: "e1",
+	}
+}
+
+// bought is an earlier run of the case's action that helped, for a while.
+func bought(before time.Duration) gate.Sent {
+	s := sent("scale", before, 4, 6)
+	s.Reversal, s.Outcome = spec.Transient, compare.OutcomeRecovered
+	return s
 }

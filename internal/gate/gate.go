@@ -159,6 +159,16 @@ const (
 	// ReasonNeedsChanged: an approval is needed now that the ticket did not ask
 	// for.
 	ReasonNeedsChanged = "needs-changed"
+	// ReasonOscillation: it would turn round what was done a moment ago.
+	ReasonOscillation = "oscillation"
+	// ReasonFight: somebody else keeps reverting what we write.
+	ReasonFight = "fight"
+	// ReasonRepeat: the action keeps buying time.
+	ReasonRepeat = "repeat"
+	// ReasonForeignChange: an undo's target holds something else than we wrote.
+	ReasonForeignChange = "foreign-change"
+	// ReasonLiveUnknown: an undo's target cannot be asked what it holds.
+	ReasonLiveUnknown = "live-unknown"
 	// PolicyPrefix comes before the reasons of rules.
 	PolicyPrefix = "policy:"
 )

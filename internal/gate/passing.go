@@ -42,8 +42,8 @@ func holdFloors(c Case) []Reason {
 	if f.ClocksApart != "" {
 		rs = append(rs, Reason{Code: ReasonClock, Text: "clocks differ: " + f.ClocksApart})
 	}
-	if f.Storm {
-		rs = append(rs, Reason{Code: ReasonStorm, Text: "storm brake: so many services are breached at once that the cause is shared"})
+	if f.Storm != "" {
+		rs = append(rs, Reason{Code: ReasonStorm, Text: "storm brake: " + f.Storm})
 	}
 	for _, h := range inForce(f.Maintenances, f.Now) {
 		if h.Effect == spec.Observe {
