@@ -21,13 +21,16 @@ const (
 // judge is one objective's part in judging a trial.
 type judge struct {
 	trial   Trial
-	rules   spec.Remediation
 	service string
+	// o is the objective with the target and windows that promise asks for.
 	o       spec.Objective
+	promise Promise
 	own     bool
-	ms      measure.Set
-	limits  Limits
-	now     time.Time
+	// gone: promised at the claim, and no longer in the documents.
+	gone   bool
+	ms     measure.Set
+	limits Limits
+	now    time.Time
 }
 
 type window struct {
@@ -75,10 +78,10 @@ func (j judge) afterEnd() time.Time {
 func (j judge) afterEnds() []time.Time {
 	first := j.afterEnd()
 	ends := []time.Time{first}
-	if !j.own || j.rules.HoldFor <= 0 || j.o.JudgeWindow <= 0 {
+	if !j.own || j.promise.HoldFor <= 0 || j.o.JudgeWindow <= 0 {
 		return ends
 	}
-	last := first.Add(j.rules.HoldFor)
+	last := first.Add(j.promise.HoldFor)
 	for at := first.Add(j.o.JudgeWindow); at.Before(last); at = at.Add(j.o.JudgeWindow) {
 		ends = append(ends, at)
 	}
@@ -88,6 +91,9 @@ func (j judge) afterEnds() []time.Time {
 // vote judges the objective.
 func (j judge) vote() vote {
 	v := vote{outcome: OutcomePending, objective: j.service + "/" + j.o.ID}
+	if j.gone {
+		return j.lost(v)
+	}
 	first := j.afterEnd()
 	if j.now.Before(first) {
 		v.next = first
@@ -171,11 +177,10 @@ func (j judge) hold(v vote) vote {
 // compare holds the excess after against the excess before, both above zero.
 func (j judge) compare(before, after float64) Outcome {
 	was, is := excess(before, j.o.Target), excess(after, j.o.Target)
-	improved, worsened := shares(j.rules.Outcomes)
 	switch {
-	case is <= (1-improved)*was+epsilon:
+	case is <= (1-j.promise.Improved)*was+epsilon:
 		return OutcomeImproved
-	case is >= (1+worsened)*was-epsilon:
+	case is >= (1+j.promise.Worsened)*was-epsilon:
 		return OutcomeWorsened
 	default:
 		return OutcomeNoChange
@@ -196,7 +201,7 @@ func shares(o spec.Outcomes) (improved, worsened float64) {
 // wait is what an unknown reading of the window ending at end means: ask again
 // while time is left, and Unknown when it is not.
 func (j judge) wait(v vote, end time.Time) vote {
-	deadline := end.Add(j.rules.UnknownFor)
+	deadline := end.Add(j.promise.UnknownFor)
 	if !j.now.Before(deadline) {
 		v.outcome, v.recovering = OutcomeUnknown, false
 		return v
@@ -247,7 +252,7 @@ func (j judge) recovering(before reading) (is, ok bool) {
 }
 
 func (j judge) timeLeft() bool {
-	return j.now.Before(j.afterEnd().Add(j.rules.UnknownFor))
+	return j.now.Before(j.afterEnd().Add(j.promise.UnknownFor))
 }
 
 // nothing is the vote of an objective that was within target before and after.

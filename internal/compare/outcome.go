@@ -36,6 +36,11 @@ type Trial struct {
 	// whose dependsOn names it). The own service's Remediation gives holdFor,
 	// unknownFor and the shares of the outcomes for all of them.
 	Judged []spec.Service
+	// Promised is what the claim kept of the own service's objectives. They are
+	// judged by it: one that is no longer in the documents is Unknown once its
+	// time has passed, and one that is new since the claim is not judged. Empty
+	// (a claim that kept nothing): by the documents of now.
+	Promised []Promise
 	// WorstScrape is the longest scrape interval to assume; the last fifth of
 	// the judge window counts only when it spans two of them. Zero: one minute,
 	// which is Prometheus's default.
@@ -68,6 +73,9 @@ type Judgement struct {
 func BeforeQueries(t Trial) []measure.Query {
 	var qs []measure.Query
 	for _, j := range t.judges(nil, Limits{}, time.Time{}) {
+		if j.gone {
+			continue
+		}
 		for _, w := range j.beforeWindows() {
 			qs = append(qs, measure.At(j.service, j.o, w.length, w.end)...)
 		}
@@ -81,6 +89,9 @@ func BeforeQueries(t Trial) []measure.Query {
 func AfterQueries(t Trial, now time.Time) []measure.Query {
 	var qs []measure.Query
 	for _, j := range t.judges(nil, Limits{}, now) {
+		if j.gone {
+			continue
+		}
 		for _, end := range j.afterEnds() {
 			if !end.After(now) {
 				qs = append(qs, measure.At(j.service, j.o, j.o.JudgeWindow, end)...)
@@ -94,7 +105,7 @@ func AfterQueries(t Trial, now time.Time) []measure.Query {
 // taken at or before now (DESIGN: step 4, settle). It keeps nothing between
 // calls: the hold is read from the windows that follow after.
 func Effect(t Trial, ms measure.Set, limits Limits, now time.Time) Judgement {
-	if len(t.Judged) == 0 || len(t.Judged[0].Objectives) == 0 {
+	if len(t.Promised) == 0 && len(t.objectives()) == 0 {
 		return t.nothingToJudge(now)
 	}
 	judges := t.judges(ms, limits, now)
@@ -170,17 +181,49 @@ func (t Trial) applied() time.Time {
 	return measure.Instant(at)
 }
 
+// judges are those of the own service, then those of its neighbours, which keep
+// the times of the own service: all are judged in the same stretch of time.
 func (t Trial) judges(ms measure.Set, limits Limits, now time.Time) []judge {
-	var js []judge
-	for i, svc := range t.Judged {
+	js := t.own()
+	for i := range js {
+		js[i].service, js[i].own = t.ownName(), true
+	}
+	rules := t.rules()
+	for _, svc := range t.neighbours() {
 		for _, o := range svc.Objectives {
-			js = append(js, judge{
-				trial: t, rules: t.remediation(), service: svc.Name, o: o, own: i == 0,
-				ms: ms, limits: limits, now: now,
-			})
+			js = append(js, judge{service: svc.Name, o: o, promise: promiseOf(o, rules)})
 		}
 	}
+	for i := range js {
+		js[i].trial, js[i].ms, js[i].limits, js[i].now = t, ms, limits, now
+	}
 	return js
+}
+
+// rules are the Remediation's, with the wait for an unknown as it was promised.
+func (t Trial) rules() spec.Remediation {
+	r := t.remediation()
+	for i, p := range t.Promised {
+		if i == 0 || p.UnknownFor > r.UnknownFor {
+			r.UnknownFor = p.UnknownFor
+		}
+	}
+	return r
+}
+
+func (t Trial) neighbours() []spec.Service {
+	if len(t.Judged) == 0 {
+		return nil
+	}
+	return t.Judged[1:]
+}
+
+// ownName is that of the documents, and of the trial where they are gone.
+func (t Trial) ownName() string {
+	if len(t.Judged) == 0 {
+		return t.Service
+	}
+	return t.Judged[0].Name
 }
 
 // vote is what one objective says of the trial: an outcome, Pending with the
