@@ -47,8 +47,9 @@ type Sent struct {
 
 // Undone is the effect that an undo takes back.
 type Undone struct {
-	Key   Key
-	Wrote propose.Parameters
+	Key    Key
+	Target string
+	Wrote  propose.Parameters
 }
 
 // dynamicFloors stop what makes a loop of itself: people get it, now. An undo is
@@ -192,6 +193,14 @@ func undoFloors(c Case) []finding {
 	u, item := c.Facts.Undoes, c.Facts.Item
 	if u == nil {
 		return []finding{{effectDeny, Reason{Code: ReasonForeignChange, Text: "no effect is known that this would take back"}}}
+	}
+	if u.Target != item.Action.Canonical() {
+		return []finding{{effectEscalate, Reason{Code: ReasonForeignChange, Text: "the documents name another target now than " + string(u.Key) + " wrote to"}}}
+	}
+	for _, name := range slices.Sorted(maps.Keys(u.Wrote)) {
+		if _, known := c.Proposal.Parameters[name]; !known {
+			return []finding{{effectEscalate, Reason{Code: ReasonForeignChange, Text: fmt.Sprintf("nobody knows what %s was before %s, so it cannot be put back", name, u.Key)}}}
+		}
 	}
 	if !item.LiveKnown {
 		return []finding{{effectHold, Reason{Code: ReasonLiveUnknown, Text: fmt.Sprintf("nobody can tell whether the target still holds what %s wrote", u.Key)}}}

@@ -47,6 +47,7 @@ const (
 	KindAdopted    Kind = "adopted"
 	KindCeiling    Kind = "ceiling"
 	KindPolicy     Kind = "policy"
+	KindStorm      Kind = "storm"
 )
 
 // Init is the first entry of a chain.
@@ -171,8 +172,10 @@ type Claim struct {
 	Action     spec.Action        `json:"action"`
 	Parameters propose.Parameters `json:"parameters"`
 	// Live is the state observed at the claim, for an undo.
-	Live    propose.Live `json:"live"`
-	Undo    bool         `json:"undo"`
+	Live propose.Live `json:"live"`
+	Undo bool         `json:"undo"`
+	// Undoes is the key of the effect that an undo takes back; "" otherwise.
+	Undoes  gate.Key     `json:"undoes,omitempty"`
 	Verdict gate.Verdict `json:"verdict"`
 	// Charge is the dearest outcome's cost; 0 unless the verdict was auto.
 	Charge  float64    `json:"charge"`
@@ -184,6 +187,9 @@ type Claim struct {
 	// HoldFor and UnknownFor are the Remediation's at the claim.
 	HoldFor    time.Duration `json:"holdFor"`
 	UnknownFor time.Duration `json:"unknownFor"`
+	// Promised is what the outcome is judged by, whatever the documents say later;
+	// empty in a claim from before there was one.
+	Promised []compare.Promise `json:"promised,omitempty"`
 }
 
 // Started is durable before the first byte leaves.

@@ -288,7 +288,7 @@ func TestCheckpointDraftRefuses(t *testing.T) {
 }
 
 // goldenState is the digest of the state of two fixed chains.
-const goldenState = "2071f1e4d8279750d7355af185118dbb910210c24efc60f7c33c2afdd0a2496c"
+const goldenState = "478e92b3fd4f8aca12c34ad7596a37f0030efe9c14760deee4547abf98d4bd61"
 
 // TestGoldenState: a checkpoint that an older version wrote must not be read as
 // one of this version, when the two do not fold alike.

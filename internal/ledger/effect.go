@@ -32,6 +32,8 @@ type Effect struct {
 	// pending while a judged effect waits for it, none otherwise.
 	Judgement *compare.Judgement
 	Outcome   compare.Outcome
+	// UndoRefused is why its undo was finally refused; "" when it was not.
+	UndoRefused string `json:",omitempty"`
 	// Cost is the outcome's; see Charge.
 	Cost      float64
 	OutcomeAt time.Time

@@ -233,6 +233,7 @@ func foldDecided(s *State, e Entry, b Decided) string {
 		Effect: execute.None, Outcome: compare.OutcomeNone,
 	}
 	s.DecisionOrder = append(s.DecisionOrder, id)
+	s.refuseUndo(b)
 	sv := s.edit(e.Service)
 	w := sv.window(b.Window)
 	w.Decision, sv.Decision = id, id
@@ -242,6 +243,19 @@ func foldDecided(s *State, e Entry, b Decided) string {
 	sv.putWindow(w)
 	s.put(sv)
 	return ""
+}
+
+// refuseUndo remembers that an undo was refused for good: it is not proposed
+// again in the next window, and people have it.
+func (s *State) refuseUndo(b Decided) {
+	have, ok := s.Effects[gate.Key(b.Proposal.Undoes)]
+	refused := denied(b.Decision) || b.Decision.Verdict == gate.Escalate
+	if !b.Proposal.Undo || !ok || !refused || len(b.Decision.Reasons) == 0 {
+		return
+	}
+	c := *have
+	c.UndoRefused = b.Decision.Reasons[0].Text
+	s.setEffect(&c)
 }
 
 // denied reports whether a decision is final for its window: a denial that

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/budget"
+	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 )
 
@@ -119,6 +120,59 @@ func CeilingDraft(s *State, service string, c Ceiling, now time.Time) (Draft, er
 		return Draft{}, fmt.Errorf("the ceiling is %s: %w", c.To, ErrExists)
 	}
 	return Draft{Kind: KindCeiling, Service: service, Body: c}, nil
+}
+
+// DemotedBy is who sets a ceiling that no person set.
+const DemotedBy = "setpoint"
+
+// Demotion is the ceiling that the measured outcomes of an action ask for: one
+// rung below the verdict that allowed the last one that made things worse. ok is
+// false where they ask for none, or it is in force. It is read from what stands,
+// so a crash after the outcome only delays the entry, and facts count it before.
+func (s *State) Demotion(service, action string, period time.Duration, now time.Time) (c Ceiling, ok bool) {
+	sv, _ := s.Service(service)
+	harmed := sv.Actions[action].Harmed
+	if len(harmed) == 0 {
+		return Ceiling{}, false
+	}
+	last := harmed[len(harmed)-1]
+	if !budget.Demoted(harmed, period, s.forgivenAt(service, action), last) {
+		return Ceiling{}, false
+	}
+	for _, key := range slices.Backward(sv.Effects) {
+		e := s.Effects[key]
+		if e.Claim.Action.Name != action || e.Claim.Undo || e.Outcome != compare.OutcomeWorsened {
+			continue
+		}
+		to := max(gate.Deny, e.Claim.Verdict-1)
+		if to >= s.Ceiling(service, action, now) {
+			return Ceiling{}, false
+		}
+		return Ceiling{
+			Action: action, To: to, By: DemotedBy,
+			Reason: fmt.Sprintf("worsened %d times within %s, last by %s", budget.MaxWorsened, period, key),
+		}, true
+	}
+	return Ceiling{}, false
+}
+
+// forgivenAt is when a person last gave an action a fresh start: by a reset, or
+// by setting its ceiling.
+func (s *State) forgivenAt(service, action string) time.Time {
+	var last time.Time
+	for _, r := range s.Resets {
+		if r.Service == service && (r.Action == action || r.Action == "") && r.At.After(last) {
+			last = r.At
+		}
+	}
+	for _, name := range []string{"", action} {
+		for c := s.ceiling(service, name); c != nil; c = c.Before {
+			if c.By != DemotedBy && c.At.After(last) {
+				last = c.At
+			}
+		}
+	}
+	return last
 }
 
 func foldLowered(s *State, e Entry, b Lowered) string {

@@ -22,7 +22,7 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 		body string
 		want error
 	}{
-		"unknown kind":  {"storm", `{}`, ledger.ErrUnknownKind},
+		"unknown kind":  {"weather", `{}`, ledger.ErrUnknownKind},
 		"unknown field": {ledger.KindGap, `{"why":"x","until":1}`, ledger.ErrUnknownKind},
 		"no JSON":       {ledger.KindGap, `{"why":`, ledger.ErrCorrupt},
 		"wrong type":    {ledger.KindGap, `{"why":1}`, ledger.ErrCorrupt},

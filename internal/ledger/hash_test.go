@@ -229,7 +229,7 @@ func TestLinkRefuses(t *testing.T) {
 		draft ledger.Draft
 		want  string
 	}{
-		"unknown kind":      {ledger.Draft{Kind: "storm", Body: ledger.Gap{}}, `entry 2 (storm): entry of an unknown kind "storm"`},
+		"unknown kind":      {ledger.Draft{Kind: "weather", Body: ledger.Gap{}}, `entry 2 (weather): entry of an unknown kind "weather"`},
 		"no body":           {ledger.Draft{Kind: ledger.KindGap}, `entry 2 (gap): body is <nil>, want ledger.Gap`},
 		"other body":        {ledger.Draft{Kind: ledger.KindGap, Body: ledger.Ack{}}, `entry 2 (gap): body is ledger.Ack, want ledger.Gap`},
 		"pointer":           {ledger.Draft{Kind: ledger.KindGap, Body: &ledger.Gap{}}, `entry 2 (gap): body is *ledger.Gap, want ledger.Gap`},

@@ -65,6 +65,7 @@ var kinds = map[Kind]kind{
 	KindAdopted:    bodyOf(checkAdopted, foldAdopted),
 	KindCeiling:    bodyOf(checkCeiling, foldCeiling),
 	KindPolicy:     bodyOf(checkPolicy, foldPolicy),
+	KindStorm:      bodyOf(checkStorm, foldStorm),
 }
 
 func encode(d Draft) (json.RawMessage, error) {

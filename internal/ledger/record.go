@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/budget"
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/gate"
@@ -20,6 +21,9 @@ type Record struct {
 	// effects that did nothing. Undos count in neither, or they would hide that
 	// an action did harm twice.
 	Worsened, Nothing Row
+	// Harmed are the times of the newest outcomes Worsened, in a row or not,
+	// oldest first: as many as a demotion can rest on.
+	Harmed []time.Time `json:",omitempty"`
 }
 
 // Row is the length of an unbroken row, and the key of its newest.
@@ -99,6 +103,9 @@ func (s *State) recordOutcome(e *Effect) {
 	}
 	s.record(e.Service, e.Claim.Action.Name, func(r *Record) {
 		r.Worsened.add(e.Claim.Key, e.Outcome == compare.OutcomeWorsened)
+		if e.Outcome == compare.OutcomeWorsened {
+			r.Harmed = budget.KeptWorsened(append(slices.Clone(r.Harmed), e.OutcomeAt))
+		}
 	})
 }
 

@@ -56,12 +56,14 @@ type State struct {
 	// Deliveries by page and receiver.
 	Deliveries map[string]map[string]escalate.Delivery
 	Resets     []budget.Reset
+	// Storm is the storm brake.
+	Storm StormAt
 	// Set is the digest of the documents last loaded.
 	Set string
 	// Policy and ShadowPolicy are the revisions last recorded.
 	Policy, ShadowPolicy string
-	// ClaimsMoved is the position of the last claim, outcome, freeze or thaw
-	// entry: a claim whose decision was folded before it is lost.
+	// ClaimsMoved is the position of the last claim, outcome, freeze, thaw, ceiling
+	// or storm entry: a claim whose decision was folded before it is lost.
 	ClaimsMoved uint64
 	// SpentUntil is the time (unix) until which every window counts as spent,
 	// because a chain was adopted then.

@@ -104,6 +104,8 @@ type Proposal struct {
 	Rationale string   `json:"rationale"`
 	Proposer  Proposer `json:"proposer"`
 	Undo      bool     `json:"undo"`
+	// Undoes is the key of the effect that an undo takes back; "" otherwise.
+	Undoes string `json:"undoes,omitempty"`
 	// Fault says why a reply was malformed, with a stable code first:
 	// "malformed: …", "timeout: …", "unreachable: …", "refusal: …".
 	Fault string `json:"fault"`

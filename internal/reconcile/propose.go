@@ -101,7 +101,7 @@ func sane(p propose.Proposal, who propose.Proposer) propose.Proposal {
 	if p.Proposer.Kind != who.Kind {
 		p.Proposer = who
 	}
-	p.Undo = false
+	p.Undo, p.Undoes = false, ""
 	return p
 }
 
