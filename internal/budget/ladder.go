@@ -31,7 +31,7 @@ import (
 // action is worth suggest at most, and a demotion in force caps the rung.
 //
 // What is earned is advice. A rung is granted by a person who commits a document;
-// Setpoint itself only takes away (Demotion).
+// Setpoint itself only takes away (Demoted).
 const (
 	TrialsForApproval = 3
 	EffectsForAuto    = 5
@@ -226,41 +226,6 @@ func (t counts) notCounted() string {
 		return ""
 	}
 	return fmt.Sprintf(", and %d on a service that was recovering by itself", t.judged-t.counted)
-}
-
-// When an action loses auto for good (Demotion).
-const (
-	// WorsenedForDemotion is how many Worsened of one action demote it, whatever
-	// came between them. Two in a row suspend it besides.
-	WorsenedForDemotion = 2
-	// LastForDemotion is how many of the newest judged effects are looked at: fewer
-	// than half of them helped is no better than a coin.
-	LastForDemotion = 6
-)
-
-// Demotion says whether measured outcomes since a time take auto from an action,
-// and why. Its place is the ledger's ceiling, which only a named person raises
-// again: an empty balance refills by itself in a period, and that is too soon
-// for an action that did harm twice. since is the last raise of the ceiling, or
-// the last reset: what a person forgave does not count again.
-func Demotion(ran []Ran, since time.Time) (to spec.Mode, why string, due bool) {
-	var last []Ran
-	for _, x := range ran {
-		if !x.At.Before(since) && x.Outcome != compare.OutcomePending && x.Outcome != compare.OutcomeNone && !x.Recovering {
-			last = append(last, x)
-		}
-	}
-	if t := tally(last); t.worsened >= WorsenedForDemotion {
-		return spec.Approval, fmt.Sprintf("worsened %s of its last %s", timesCount(t.worsened), effectCount(len(last))), true
-	}
-	if len(last) < LastForDemotion {
-		return spec.Auto, "", false
-	}
-	t := tally(last[len(last)-LastForDemotion:])
-	if 2*t.helped >= LastForDemotion {
-		return spec.Auto, "", false
-	}
-	return spec.Approval, fmt.Sprintf("%d of its last %d effects helped", t.helped, LastForDemotion), true
 }
 
 // figure writes a cost as a person would.
