@@ -43,7 +43,10 @@ func Promised(svc spec.Service) []Promise {
 }
 
 func promiseOf(o spec.Objective, r spec.Remediation) Promise {
-	improved, worsened := shares(r.Outcomes)
+	improved, worsened := shares(spec.Outcomes{
+		Improved: cmp.Or(o.Outcomes.Improved, r.Outcomes.Improved),
+		Worsened: cmp.Or(o.Outcomes.Worsened, r.Outcomes.Worsened),
+	})
 	return Promise{
 		Objective: o.ID, Target: o.Target, JudgeWindow: o.JudgeWindow, MinEvents: o.MinEvents,
 		HoldFor: r.HoldFor, UnknownFor: r.UnknownFor, Improved: improved, Worsened: worsened,

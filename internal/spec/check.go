@@ -23,10 +23,13 @@ func (c *checker) remediation(r Remediation) {
 	c.evidence(r.Evidence)
 	c.budget(r)
 	c.actionNames(r.Actions)
-	c.that(r.Outcomes.Improved > 0 && r.Outcomes.Improved <= 1, "spec.outcomes.improved",
-		"is %v, want a share above 0, at most 1", r.Outcomes.Improved)
-	c.that(r.Outcomes.Worsened > 0 && r.Outcomes.Worsened <= 10, "spec.outcomes.worsened",
-		"is %v, want a share above 0, at most 10", r.Outcomes.Worsened)
+	c.share("spec.outcomes.improved", &r.Outcomes.Improved, 1)
+	c.share("spec.outcomes.worsened", &r.Outcomes.Worsened, 10)
+}
+
+// share checks a share of the excess, where one is given.
+func (c *checker) share(path string, v *float64, most float64) {
+	c.that(v == nil || *v > 0 && *v <= most, path, "is %v, want a share above 0, at most %v", deref(v), most)
 }
 
 func (c *checker) durations(r Remediation) {
@@ -126,6 +129,8 @@ func (c *checker) overrides(all map[string]override) {
 		}
 		c.sources(at+".sources", o.Sources)
 		c.that(o.Recorded == nil || *o.Recorded == "sloth", at+".recorded", "want sloth: no other rules are known")
+		c.share(at+".outcomes.improved", o.Outcomes.Improved, 1)
+		c.share(at+".outcomes.worsened", o.Outcomes.Worsened, 10)
 		for i, b := range o.BurnRates {
 			c.burnRate(IndexPath(at+".burnRates", i), b)
 		}

@@ -15,6 +15,23 @@ type override struct {
 	Sources     []vantageDoc   `yaml:"sources"`
 	Recorded    *string        `yaml:"recorded"`
 	BurnRates   []burnRateDoc  `yaml:"burnRates"`
+	Outcomes    outcomeShares  `yaml:"outcomes"`
+}
+
+// outcomeShares are those of one objective; what is absent is the Remediation's.
+type outcomeShares struct {
+	Improved *float64 `yaml:"improved"`
+	Worsened *float64 `yaml:"worsened"`
+}
+
+func (s outcomeShares) but(narrow outcomeShares) outcomeShares {
+	if narrow.Improved != nil {
+		s.Improved = narrow.Improved
+	}
+	if narrow.Worsened != nil {
+		s.Worsened = narrow.Worsened
+	}
+	return s
 }
 
 type burnRateDoc struct {
@@ -44,6 +61,7 @@ func (by override) but(narrow override) override {
 	if len(narrow.BurnRates) > 0 {
 		by.BurnRates = narrow.BurnRates
 	}
+	by.Outcomes = by.Outcomes.but(narrow.Outcomes)
 	return by
 }
 
@@ -60,6 +78,7 @@ func (by override) apply(o *Objective) {
 			o.BurnRates = append(o.BurnRates, BurnRate(b))
 		}
 	}
+	o.Outcomes = Outcomes{Improved: deref(by.Outcomes.Improved), Worsened: deref(by.Outcomes.Worsened)}
 	document := o.Indicator
 	for i, s := range by.Sources {
 		if in := s.indicator(document); i == 0 {

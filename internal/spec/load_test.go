@@ -81,6 +81,12 @@ func TestLoadWhole(t *testing.T) {
 		o.Indicator.Good.Source != "probe" || o.Indicator.Total.Source != "probe" {
 		t.Errorf("the override did not reach the objective: %+v", o)
 	}
+	if diff := cmp.Diff(spec.Outcomes{Improved: 0.7, Worsened: 0.1}, o.Outcomes); diff != "" {
+		t.Errorf("outcomes (-want, +got)\n%s", diff)
+	}
+	if stock := service(t, set, "stock").Objectives[0]; stock.Outcomes != (spec.Outcomes{}) {
+		t.Errorf("an objective without outcomes has %+v, want none of its own", stock.Outcomes)
+	}
 	if diff := cmp.Diff([]spec.BurnRate{{Short: 5 * time.Minute, Long: time.Hour, Factor: 14.4}}, o.BurnRates); diff != "" {
 		t.Errorf("burn rates (-want, +got)\n%s", diff)
 	}
@@ -119,19 +125,23 @@ metadata: {name: shop}
 spec:
   service: shop
   objectives:
-    shop-availability: {minEvents: 10, judgeWindow: 3m}
-    shop-availability/better: {minEvents: 20}
+    shop-availability: {minEvents: 10, judgeWindow: 3m, outcomes: {improved: 0.3, worsened: 0.4}}
+    shop-availability/better: {minEvents: 20, outcomes: {worsened: 0.6}}
 `
 	set := load(t, spec.File{Name: "a", Data: []byte(text)}, spec.File{Name: "b", Data: []byte(remediation)})
-	got := map[string]float64{}
+	got, shares := map[string]float64{}, map[string]spec.Outcomes{}
 	for _, o := range service(t, set, "shop").Objectives {
-		got[o.ID] = o.MinEvents
+		got[o.ID], shares[o.ID] = o.MinEvents, o.Outcomes
 		if o.JudgeWindow != 3*time.Minute {
 			t.Errorf("%s has judge window %s", o.ID, o.JudgeWindow)
 		}
 	}
 	if diff := cmp.Diff(map[string]float64{"shop-availability/better": 20, "shop-availability/good": 10}, got); diff != "" {
 		t.Errorf("(-want, +got)\n%s", diff)
+	}
+	want := map[string]spec.Outcomes{"shop-availability/good": {Improved: 0.3, Worsened: 0.4}, "shop-availability/better": {Improved: 0.3, Worsened: 0.6}}
+	if diff := cmp.Diff(want, shares); diff != "" {
+		t.Errorf("outcomes (-want, +got)\n%s", diff)
 	}
 }
 

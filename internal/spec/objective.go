@@ -36,7 +36,10 @@ type Objective struct {
 	// Unknown(low-traffic). Zero: no floor. It cannot bind a raw indicator.
 	MinEvents float64
 	BurnRates []BurnRate
-	Pos       Position
+	// Outcomes are this objective's own shares of the excess; a share of 0 is the
+	// Remediation's.
+	Outcomes Outcomes
+	Pos      Position
 }
 
 // Indicator says how good and total are measured. Exactly one of Good, Bad or
