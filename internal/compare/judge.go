@@ -10,6 +10,8 @@ import (
 const (
 	// defaultScrape is Prometheus's default scrape interval.
 	defaultScrape = time.Minute
+	// day is the judge window from which recorded counts may answer.
+	day = 24 * time.Hour
 	// fifth is the share of the judge window that shows how bad it is just now.
 	fifth = 5
 	// defaultImproved and defaultWorsened are used where the document gives no
@@ -26,6 +28,8 @@ type judge struct {
 	o       spec.Objective
 	promise Promise
 	own     bool
+	// beside are all objectives of a neighbour; empty for the own service.
+	beside []spec.Objective
 	// gone: promised at the claim, and no longer in the documents.
 	gone   bool
 	ms     measure.Set
@@ -70,7 +74,33 @@ func (j judge) beforeWindows() []window {
 
 // afterEnd is the end of the first judge window wholly after applied + settle.
 func (j judge) afterEnd() time.Time {
-	return j.trial.applied().Add(j.trial.Settle + j.o.JudgeWindow)
+	return j.trial.applied().Add(j.trial.Settle + j.spill() + j.o.JudgeWindow)
+}
+
+// recordedLag is how old the last ratio that a rule recorded may be at any
+// instant: one interval of rules, and the age at which a sample is stale.
+const recordedLag = defaultMaxSampleAge
+
+// spill is how far before its start the numbers of a judge window may reach. A
+// rate counts between the samples inside it, so none; but a time slice began up
+// to its own length earlier, as does a count that a rule recorded, and a ratio
+// that a rule recorded is of the window that ended when it was recorded.
+func (j judge) spill() time.Duration {
+	spill := j.o.Slice
+	if j.o.JudgeWindow >= day {
+		spill = max(spill, measure.CountStep)
+	}
+	for i := range j.o.Vantages() {
+		if j.recorded(i) {
+			spill = max(spill, recordedLag)
+		}
+	}
+	return spill
+}
+
+func (j judge) recorded(vantage int) bool {
+	raw := j.o.Vantages()[vantage].Raw
+	return raw != nil && raw.Recorded
 }
 
 // afterEnds are the ends of after and, for the own service, of the windows over
@@ -94,20 +124,17 @@ func (j judge) vote() vote {
 	if j.gone {
 		return j.lost(v)
 	}
-	first := j.afterEnd()
-	if j.now.Before(first) {
+	if first := j.afterEnd(); j.now.Before(first) {
 		v.next = first
 		return v
 	}
-	before, ok := j.before()
-	if ok && !before.known() && !j.own {
-		// What was not seen before cannot be seen to have been harmed.
-		v.outcome = OutcomeNone
-		return v
+	if !j.own {
+		return j.neighbour(v)
 	}
-	after := j.at(window{j.o.JudgeWindow, first})
+	before, ok := j.before()
+	after := j.after()
 	if !ok || !before.known() || !after.known() {
-		return j.wait(v, first)
+		return j.wait(v, j.afterEnd())
 	}
 	v.before, v.after = before.ratio, after.ratio
 	if !misses(before.ratio, j.o.Target) {
@@ -116,7 +143,49 @@ func (j judge) vote() vote {
 	return j.missed(v, before)
 }
 
-// missed judges an objective that missed its target before.
+func (j judge) after() reading { return j.at(window{j.o.JudgeWindow, j.afterEnd()}) }
+
+// neighbour judges an objective of a service that depends on this one. It can
+// only say Worsened, and only if that service was Met at the claim: one that
+// missed before has its own trouble, which is not the action's.
+func (j judge) neighbour(v vote) vote {
+	v.outcome = OutcomeNone
+	met, asked := j.met()
+	if !met {
+		return v
+	}
+	before, ok := j.before()
+	if !ok || !asked {
+		return j.wait(v, j.afterEnd())
+	}
+	if !before.known() {
+		// What was not seen before cannot be seen to have been harmed.
+		return v
+	}
+	after := j.after()
+	if !after.known() {
+		return j.wait(v, j.afterEnd())
+	}
+	v.before, v.after = before.ratio, after.ratio
+	return j.bystander(v)
+}
+
+// met reports whether no objective of the neighbour is known to have missed its
+// target before. It is not asked while a source that failed may still tell.
+func (j judge) met() (met, asked bool) {
+	asked = true
+	for _, o := range j.beside {
+		j.o = o
+		r, ok := j.before()
+		if r.known() && misses(r.ratio, o.Target) {
+			return false, true
+		}
+		asked = asked && (ok || !j.timeLeft())
+	}
+	return true, asked
+}
+
+// missed judges an own objective that missed its target before.
 func (j judge) missed(v vote, before reading) vote {
 	var ok bool
 	if v.recovering, ok = j.recovering(before); !ok {
@@ -126,9 +195,6 @@ func (j judge) missed(v vote, before reading) vote {
 		return j.hold(v)
 	}
 	v.outcome = j.compare(v.before, v.after)
-	if !j.own && v.outcome != OutcomeWorsened {
-		v.outcome = OutcomeNone
-	}
 	return v
 }
 
@@ -141,13 +207,8 @@ func (j judge) bystander(v vote) vote {
 	return v
 }
 
-// hold follows an objective that is within target after, for holdFor. A
-// neighbour is not what the action was for, so its recovery earns nothing.
+// hold follows an own objective that is within target after, for holdFor.
 func (j judge) hold(v vote) vote {
-	if !j.own {
-		v.outcome = OutcomeNone
-		return v
-	}
 	var open *vote
 	for _, end := range j.afterEnds() {
 		if end.After(j.now) {
@@ -238,9 +299,6 @@ func (j judge) before() (r reading, ok bool) {
 // recovering reports whether before had at most half of the excess of the judge
 // window preceding it. What is not known is not recovering.
 func (j judge) recovering(before reading) (is, ok bool) {
-	if !j.own {
-		return false, true
-	}
 	earlier := j.at(j.preceding())
 	if notAsked(earlier) && j.timeLeft() {
 		return false, false
@@ -260,9 +318,11 @@ func (j judge) nothing() vote {
 	v := vote{outcome: OutcomeNoChange, objective: j.service + "/" + j.o.ID}
 	if before, ok := j.before(); ok && before.known() {
 		v.before = before.ratio
-		v.recovering, _ = j.recovering(before)
+		if j.own {
+			v.recovering, _ = j.recovering(before)
+		}
 	}
-	if after := j.at(window{j.o.JudgeWindow, j.afterEnd()}); after.known() {
+	if after := j.after(); after.known() {
 		v.after = after.ratio
 	}
 	return v

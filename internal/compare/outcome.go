@@ -52,8 +52,8 @@ type Judgement struct {
 	// Outcome is Pending until Decided.
 	Outcome Outcome `json:"outcome"`
 	// Recovering: before had at most half of the excess of the judge window
-	// preceding it, so the action earns nothing and costs nothing. Never set
-	// beside Unknown.
+	// preceding it, so the action earns nothing and costs nothing, whatever the
+	// Outcome says: see Earned. Never set beside Unknown.
 	Recovering bool `json:"recovering"`
 	// Objective is the one that decided, "service/id".
 	Objective string `json:"objective"`
@@ -65,6 +65,12 @@ type Judgement struct {
 	Decided bool `json:"decided"`
 	// Next is when to ask again; zero when Decided.
 	Next time.Time `json:"next"`
+}
+
+// Earned reports whether the action may be credited with having helped: it was
+// measured to, and the service was not recovering by itself.
+func (j Judgement) Earned() bool {
+	return j.Decided && !j.Recovering && (j.Outcome == OutcomeImproved || j.Outcome == OutcomeRecovered)
 }
 
 // BeforeQueries are the windows that describe the time before the claim: the
@@ -120,7 +126,7 @@ func Effect(t Trial, ms measure.Set, limits Limits, now time.Time) Judgement {
 		}
 	}
 	slices.SortStableFunc(said, worstFirst)
-	if len(said) > 0 && said[0].outcome == OutcomeWorsened {
+	if len(said) > 0 && said[0].outcome == OutcomeWorsened && !said[0].recovering {
 		// Nothing is worse, so nothing that is still open can change it.
 		return said[0].decided()
 	}
@@ -129,9 +135,22 @@ func Effect(t Trial, ms measure.Set, limits Limits, now time.Time) Judgement {
 		return Judgement{Outcome: OutcomePending, Objective: soonest.objective, Next: soonest.next}
 	}
 	if len(said) > 0 {
-		return said[0].decided()
+		return worst(said).decided()
 	}
 	return nothingMissed(judges)
+}
+
+// worst is the first of the sorted votes. It is not free for having recovered
+// already where another objective, which had not, was not helped: the service
+// was not recovering then.
+func worst(said []vote) vote {
+	first := said[0]
+	for _, v := range said {
+		if !v.recovering && v.outcome != OutcomeImproved && v.outcome != OutcomeRecovered {
+			first.recovering = false
+		}
+	}
+	return first
 }
 
 // nothingMissed is the judgement when every objective was within target before
@@ -191,7 +210,7 @@ func (t Trial) judges(ms measure.Set, limits Limits, now time.Time) []judge {
 	rules := t.rules()
 	for _, svc := range t.neighbours() {
 		for _, o := range svc.Objectives {
-			js = append(js, judge{service: svc.Name, o: o, promise: promiseOf(o, rules)})
+			js = append(js, judge{service: svc.Name, o: o, promise: promiseOf(o, rules), beside: svc.Objectives})
 		}
 	}
 	for i := range js {

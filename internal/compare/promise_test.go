@@ -156,3 +156,41 @@ func redrawn(t *rapid.T, svc spec.Service) spec.Service {
 	svc.Objectives = os
 	return svc
 }
+
+// Each objective may have its own shares of the excess; what it leaves out is
+// the Remediation's.
+func TestSharesOfAnObjective(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		shares spec.Outcomes
+		after  float64
+		want   compare.Outcome
+	}{
+		"the Remediation's":     {"half the excess of 0.4", spec.Outcomes{}, 0.3, compare.OutcomeImproved},
+		"harder to improve":     {"0.4 to 0.2 is less than 80 %", spec.Outcomes{Improved: 0.8}, 0.3, compare.OutcomeNoChange},
+		"and improved":          {"0.4 to 0.08", spec.Outcomes{Improved: 0.8}, 0.18, compare.OutcomeImproved},
+		"easier to improve":     {"0.4 to 0.36 is a tenth", spec.Outcomes{Improved: 0.1}, 0.46, compare.OutcomeImproved},
+		"improved only":         {"worsened is the Remediation's: 0.4 to 0.48", spec.Outcomes{Improved: 0.8}, 0.58, compare.OutcomeWorsened},
+		"harder to worsen":      {"0.4 to 0.48 is less than 100 %", spec.Outcomes{Worsened: 1}, 0.58, compare.OutcomeNoChange},
+		"and worsened":          {"0.4 to 0.8", spec.Outcomes{Worsened: 1}, 0.9, compare.OutcomeWorsened},
+		"worsened only":         {"improved is the Remediation's", spec.Outcomes{Worsened: 1}, 0.3, compare.OutcomeImproved},
+		"all the excess, not":   {"within target is needed for recovered, and the whole excess for improved", spec.Outcomes{Improved: 1}, 0.11, compare.OutcomeNoChange},
+		"shares that are wrong": {"a share that says nothing is the default", spec.Outcomes{Improved: -1, Worsened: -1}, 0.3, compare.OutcomeImproved},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := objective("a")
+			o.Outcomes = tc.shares
+			svc := service("checkout", o)
+			bare, kept := trial(svc), trial(svc)
+			kept.Promised = compare.Promised(svc)
+			// By the claim alone: the documents have lost the shares since.
+			kept.Judged = []spec.Service{service("checkout", objective("a"))}
+			for name, tr := range map[string]compare.Trial{"documents": bare, "claim": kept} {
+				if got := judged(tr, afterEnd, missed("a"), after("a", ratio(tc.after))); got.Outcome != tc.want {
+					t.Errorf("%s, by the %s: got %+v, want %s", tc.reason, name, got, tc.want)
+				}
+			}
+		})
+	}
+}

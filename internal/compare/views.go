@@ -128,6 +128,9 @@ func (j judge) at(w window) reading {
 // there: one that vanished did not recover.
 func (j judge) from(vantage int, w window) reading {
 	m := j.measured(vantage, w)
+	if applied := j.trial.applied(); j.recorded(vantage) && m.Known() && w.end.After(applied) && m.SampleAt.Add(-w.length).Before(applied) {
+		return unknownReading(Stale, "the recorded ratio holds time from before the effect")
+	}
 	if !m.Known() || len(j.o.GroupBy) == 0 {
 		return j.one(m, w)
 	}
