@@ -28,6 +28,9 @@ const (
 	RefusedOtherTicket = "other-ticket"
 	// RefusedStarted: the effect was sent, a deny comes too late.
 	RefusedStarted = "started"
+	// RefusedStorm: nothing is approved while the storm brake is on. A deny is
+	// taken, because it can only stop something.
+	RefusedStorm = "storm"
 )
 
 // Groups resolves approver groups: "@group" to principals.

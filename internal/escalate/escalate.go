@@ -35,6 +35,15 @@ const (
 	DependencyDown   = "dependency-down"
 	Suspended        = "suspended"
 	DocumentsRemoved = "documents-removed"
+	// Storm: so many services at once that one page tells of all.
+	Storm = "storm"
+	// UndoHeld: an action made things worse and is not taken back.
+	UndoHeld = "undo-held"
+	// SpecProblem: never met since the documents were loaded, which is for whoever
+	// owns them.
+	SpecProblem = "spec-problem"
+	// ExceptionExpired: an exception ended and is still in the documents.
+	ExceptionExpired = "exception-expired"
 )
 
 // The severities, which are labels that people route by.
@@ -52,7 +61,7 @@ const (
 // and the severity, of the breach. Any other word is critical.
 func Severity(reason string) string {
 	switch reason {
-	case Blind, SourceDown, PolicyFault, DocumentsRemoved:
+	case Blind, SourceDown, PolicyFault, DocumentsRemoved, SpecProblem, ExceptionExpired:
 		return SeverityWarning
 	}
 	return SeverityCritical

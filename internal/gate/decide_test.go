@@ -18,7 +18,7 @@ func action(c *gate.Case) *spec.Action { return &c.Service.Remediation.Actions[0
 
 func asUndo(c *gate.Case) {
 	c.Proposal.Undo, c.Proposal.Proposer = true, propose.Proposer{Kind: "undo"}
-	c.Facts.Undoes = &gate.Undone{Key: "checkout:1795922400-600", Wrote: propose.Parameters{"replicas": int64(5)}}
+	c.Facts.Undoes = &gate.Undone{Key: "checkout:1795922400-600", Target: c.Service.Remediation.Actions[0].Canonical(), Wrote: propose.Parameters{"replicas": int64(5)}}
 	c.Facts.Item.Live, c.Facts.Item.LiveKnown = propose.Live{"replicas": int64(5)}, true
 }
 

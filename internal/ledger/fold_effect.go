@@ -68,6 +68,11 @@ func (s *State) setTicket(t approve.Ticket) {
 	default:
 		return
 	}
+	if e, ok := s.Effects[gate.Key(t.Proposal.Undoes)]; ok && t.Proposal.Undo {
+		c := *e
+		c.UndoRefused = fmt.Sprintf("%s was %s", t.ID, t.State)
+		s.setEffect(&c)
+	}
 	sv := s.edit(t.Service)
 	w := sv.window(windowOf(t.Key).String())
 	w.Final = final

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
@@ -112,9 +113,9 @@ func (p *pass) claim(ctx context.Context, permit gate.Permit) error {
 	body := ledger.Claim{
 		Key: permit.Key(), Decision: p.decisionID, Episode: p.past.service.Episode, Ticket: permit.Ticket(),
 		Digest: permit.Digest(), Target: a.Canonical(), Action: a, Parameters: permit.Parameters(),
-		Live: item.Live, Undo: permit.Undo(), Verdict: p.decision.Verdict, Charge: charge,
+		Live: item.Live, Undo: permit.Undo(), Undoes: gate.Key(p.proposal.Undoes), Verdict: p.decision.Verdict, Charge: charge,
 		Costs: p.svc.Remediation.Budget.Costs, Expires: permit.Expires(), State: p.assessment.State,
-		HoldFor: p.svc.Remediation.HoldFor, UnknownFor: p.svc.Remediation.UnknownFor,
+		HoldFor: p.svc.Remediation.HoldFor, UnknownFor: p.svc.Remediation.UnknownFor, Promised: compare.Promised(p.svc),
 	}
 	return p.r.book.one(ctx, func(s *ledger.State) (ledger.Draft, error) {
 		return ledger.ClaimDraft(s, p.svc.Name, body, p.decidedAt)

@@ -62,9 +62,12 @@ type Policy interface {
 	Pack() []byte
 }
 
-// Silencer knows who silenced a service.
+// Silencer knows who silenced what would be posted.
 type Silencer interface {
+	// Silences are those of any page of a service: they hold its actions.
 	Silences(ctx context.Context, service string) ([]gate.Hold, error)
+	// SilencesFor are those of one page: they hold it back.
+	SilencesFor(ctx context.Context, p escalate.Page) ([]gate.Hold, error)
 }
 
 // FreezeDir is the folder of freeze files, which outranks everything.

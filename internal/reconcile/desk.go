@@ -60,6 +60,10 @@ func (d *Desk) Answer(ctx context.Context, a approve.Answer) (approve.Ticket, er
 			return ledger.Draft{}, fmt.Errorf("ticket %q: %w; setpoint get approvals lists them", a.Ticket, ErrNotFound)
 		}
 		service = t.Service
+		if a.Approve && s.Storm.Holds() {
+			return ledger.Draft{}, &approve.Refusal{Code: approve.RefusedStorm, Text: fmt.Sprintf(
+				"ticket %s cannot be approved while the storm brake is on, since %s: %s", t.ID, s.Storm.Since.UTC().Format("15:04:05Z"), s.Storm.Storm)}
+		}
 		recorded, err := approve.Record(*t, a, d.groups)
 		if err != nil {
 			return ledger.Draft{}, err

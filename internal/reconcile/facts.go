@@ -61,6 +61,16 @@ func (p *pass) pastFacts(f *gate.Facts, s *ledger.State, item propose.Item, key,
 	f.PersonHold = personHold(s.Refused(p.svc.Name, known.Episode), p.svc, item.Action)
 	f.Suspended = s.Suspended(p.svc.Name, item.Action.Name, p.now)
 	f.Ceiling = s.Ceiling(p.svc.Name, item.Action.Name, p.now)
+	if due, ok := s.Demotion(p.svc.Name, item.Action.Name, p.svc.Remediation.Budget.Period, p.now); ok {
+		f.Ceiling = due.To // its entry may come a moment later
+	}
+	f.Storm = p.storm(s)
+	if item.Action.Name != "" {
+		f.Sent = s.SentSince(p.svc.Name, target, p.r.storeTime(p.now).Add(-gate.Day), without)
+	}
+	if e := s.Effects[gate.Key(p.proposal.Undoes)]; e != nil && p.proposal.Undo {
+		f.Undoes = &gate.Undone{Key: e.Claim.Key, Target: e.Claim.Target, Wrote: e.Claim.Parameters}
+	}
 	if !known.DocumentsSettled(p.svc.Remediation.HoldFor, p.now) {
 		f.DocumentsChangedAt = known.DocumentsAt
 	}

@@ -49,6 +49,7 @@ func TestHungLedgerIsTriedOnce(t *testing.T) {
 		store = &hungStore{Store: o.Store}
 		o.Store = store
 	}
+	w.cfg.Limits.StormMin = 100 // the storm brake would ask no policy
 	w.start()
 	w.r.Sweep(t.Context())
 	w.pass(step30)

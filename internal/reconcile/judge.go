@@ -145,13 +145,11 @@ type draft struct {
 // draft is the entry of the decision, before the shadow policy was asked.
 func (p *pass) draft(j judged) (*draft, error) {
 	n := &draft{service: p.svc.Name, body: ledger.Decided{
-		Window: p.past.window.String(), Episode: p.past.service.Episode, Key: p.step.Key,
+		Episode: p.past.service.Episode, Key: p.step.Key,
 		Step: string(p.step.Kind), Proposal: p.proposal, Decision: p.decision,
 		State: p.assessment.State, Reason: p.assessment.Reason, Mode: p.svc.Remediation.Mode,
 	}}
-	if p.step.Ticket != "" {
-		n.body.Window = strings.TrimPrefix(string(p.step.Key), p.svc.Name+":")
-	}
+	n.body.Window = p.windowID()
 	if j.Input != nil {
 		floors, err := json.Marshal(j.Floors)
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
@@ -50,19 +49,26 @@ func (r *Reconciler) wanted(f *fleet, now time.Time) map[string]escalate.Page {
 		services = append(services, spec.Service{Name: name})
 	}
 	blind := map[string][]string{}
-	for _, svc := range services {
+	var stormy []string
+	w := r.waits(f, now)
+	for _, svc := range w.order(services) {
 		facts := r.noticeFacts(f, svc, now)
+		w.fill(&facts, out, r.audience(svc, step.OnCall))
 		for _, n := range step.Notices(facts) {
 			out[n.ID] = r.render(facts, n, now)
 		}
 		if source := step.BlindSource(facts); source != "" {
 			blind[source] = append(blind[source], svc.Name)
 		}
+		if red(facts) {
+			stormy = append(stormy, svc.Name)
+		}
 	}
-	for source, names := range blind {
-		out["source/"+source] = r.fleetPage("source/"+source, escalate.SourceDown,
-			fmt.Sprintf("source %s %s; unknown: %s", source, r.sourceFault(source), strings.Join(names, ", ")), now)
+	r.stormPage(out, f, stormy, now)
+	if _, storm := out["storm"]; !storm {
+		r.sourcePages(out, blind, now)
 	}
+	r.exceptionPages(out, f.set, now)
 	r.conflictPages(out, now)
 	if trouble := r.rules().trouble(now); trouble != "" {
 		out["policy"] = r.fleetPage("policy", escalate.PolicyFault, trouble, now)
@@ -122,6 +128,11 @@ func (r *Reconciler) noticeFacts(f *fleet, svc spec.Service, now time.Time) step
 			n.Dependencies[dep] = a.State
 		}
 	}
+	for _, m := range f.set.Maintenances {
+		if m.MutePages && m.Active(svc.Name, now) {
+			n.Planned = m.Name
+		}
+	}
 	r.book.view(func(s *ledger.State) { recorded(&n, s) })
 	if r.book.broken() != nil {
 		r.remembered(&n)
@@ -167,9 +178,13 @@ func recorded(n *step.NoticeFacts, s *ledger.State) {
 	if n.InFlight, _ = s.InFlight(name, ""); n.InFlight != nil && n.InFlight.Effect == execute.Unknown {
 		n.Doubtful = append(n.Doubtful, *n.InFlight)
 	}
-	if d := s.Decisions[n.State.Decision]; d != nil && d.Episode == n.State.Episode {
+	if d := s.Decisions[n.State.Decision]; d != nil && (d.Episode == n.State.Episode || d.Proposal.Undo) {
 		decision, proposal := d.Decision, d.Proposal
 		n.Decision, n.Proposal = &decision, &proposal
+	}
+	n.Storm = s.Storm.Holds()
+	if n.Harmful = s.Harmful(name, n.Now, n.Service.Remediation.EscalateWithin); n.Harmful != nil {
+		n.Undo = s.UndoOf(n.Harmful)
 	}
 	if page := s.Pages[n.State.Episode]; page != nil {
 		n.Open = page.EndedAt.IsZero()
@@ -211,10 +226,7 @@ func (r *Reconciler) render(f step.NoticeFacts, n step.Notice, now time.Time) es
 		}
 	})
 	p := escalate.Render(facts)
-	p.Receivers = f.Service.Remediation.Escalation.Receivers
-	if len(p.Receivers) == 0 {
-		p.Receivers = r.allReceivers()
-	}
+	p.Receivers = r.audience(f.Service, n.To)
 	return p
 }
 

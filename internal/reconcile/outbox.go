@@ -224,6 +224,9 @@ func (r *Reconciler) held(p escalate.Page) []escalate.Delivery {
 func (r *Reconciler) deliver(ctx context.Context, rec escalate.Receiver, p escalate.Page, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, receiverTimeout)
 	defer cancel()
+	if r.hushed(ctx, rec.Name(), p) {
+		return
+	}
 	before := r.delivery(p.ID, rec.Name())
 	failure := rec.Send(ctx, p)
 	after := before.After(p, rec.Name(), failure, now)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
@@ -63,6 +64,9 @@ type past struct {
 	record   *ledger.Window
 	inFlight *ledger.Effect
 	ticket   *approve.Ticket
+	// undo is the effect that should be taken back, under undoKey.
+	undo    *ledger.Effect
+	undoKey gate.Key
 }
 
 // fleet is what one sweep knows beside the single service.
@@ -72,6 +76,9 @@ type fleet struct {
 	// together: the services of the sweep were measured and assessed at once.
 	together    bool
 	clocksApart string
+
+	counting sync.Once
+	counted  step.Weather
 }
 
 func (r *Reconciler) newPass(f *fleet, svc spec.Service, now time.Time) *pass {
@@ -119,6 +126,9 @@ func (p *pass) fold(ctx context.Context) error {
 			return fmt.Errorf("record the state of %s: %w", p.svc.Name, err)
 		}
 		p.changed(entries)
+		if err := p.brake(ctx); err != nil {
+			return err
+		}
 	}
 	p.look()
 	return nil
@@ -220,6 +230,10 @@ func (p *pass) look() {
 		if t, ok := s.OpenTicket(p.svc.Name); ok {
 			p.past.ticket = &t
 		}
+		p.past.undo = s.Undoable(p.svc.Name, p.now, p.svc.Remediation.EscalateWithin)
+		if p.past.undo != nil {
+			p.past.undoKey = s.FreeKey(p.svc.Name, p.past.window)
+		}
 	})
 	if p.dry {
 		p.pretend()
@@ -237,13 +251,13 @@ func (p *pass) pretend() {
 // where something may be done.
 func (p *pass) situation(ctx context.Context) step.Situation {
 	f := p.facts(propose.Item{}, gate.KeyOf(p.svc.Name, p.past.window), "")
-	if p.assessment.Actionable() {
+	if p.assessment.Actionable() || p.past.undo != nil {
 		p.silences(ctx, &f)
 	}
 	p.result.Balance = p.tightest()
 	return step.Situation{
 		Service: p.svc, Facts: f, Limits: p.r.limits(), Window: p.past.window, Record: p.past.record,
-		InFlight: p.past.inFlight, Ticket: p.past.ticket,
+		InFlight: p.past.inFlight, Ticket: p.past.ticket, Undo: p.past.undo, UndoKey: p.past.undoKey,
 	}
 }
 

@@ -28,7 +28,7 @@ func (p *pass) propose(ctx context.Context) error {
 	if p.step.Recorded != nil {
 		p.proposal = *p.step.Recorded
 		p.result.Proposal = &p.proposal
-		return nil
+		return p.recordUndo(ctx)
 	}
 	proposer := p.proposer()
 	if err := p.recordAsk(ctx, proposer.Identity()); err != nil {
@@ -197,8 +197,7 @@ func (p *pass) recordProposal(ctx context.Context, got Proposed) error {
 	if p.dry {
 		return nil
 	}
-	window := p.past.window.String()
-	body := ledger.Proposed{Window: window, Episode: p.past.service.Episode, Proposal: got.Proposal}
+	body := ledger.Proposed{Window: p.windowID(), Episode: p.past.service.Episode, Proposal: got.Proposal}
 	var blobs [][]byte
 	for _, b := range []struct {
 		bytes []byte

@@ -17,6 +17,9 @@ import (
 // a claim that was never started is void, one in doubt is asked for its mark,
 // and one that was applied is judged once, by measurement.
 func (p *pass) settle(ctx context.Context) error {
+	if err := p.demote(ctx); err != nil {
+		return err
+	}
 	e := p.past.inFlight
 	if e == nil || p.dry || p.disputed != "" || p.r.sending.holds(e.Claim.Key) {
 		return nil
@@ -34,7 +37,7 @@ func (p *pass) settle(ctx context.Context) error {
 		return fmt.Errorf("settle %s: %w", e.Claim.Key, err)
 	}
 	p.look()
-	return nil
+	return p.demote(ctx)
 }
 
 // voidExpired ends a claim whose permit ran out before it was started: a crash
@@ -94,7 +97,7 @@ func (p *pass) trial(e *ledger.Effect) compare.Trial {
 	}
 	return compare.Trial{
 		Service: p.svc.Name, ClaimedAt: e.ClaimedAt, AppliedAt: e.AppliedAt,
-		Settle: e.Claim.Action.Settle, Judged: judged, WorstScrape: assumedScrape,
+		Settle: e.Claim.Action.Settle, Judged: judged, WorstScrape: assumedScrape, Promised: e.Claim.Promised,
 	}
 }
 

@@ -34,7 +34,8 @@ func (p *pass) tickets(ctx context.Context) error {
 
 // ticketEnd says how the ticket ends now; "" while it stands.
 func (p *pass) ticketEnd(t approve.Ticket) (approve.State, string) {
-	if p.assessment.State == compare.Met {
+	// An undo may mend what it did to a neighbour of a service that is met.
+	if p.assessment.State == compare.Met && !t.Proposal.Undo {
 		return approve.Recovered(t), "recovered"
 	}
 	limits := p.r.o.Config.Limits

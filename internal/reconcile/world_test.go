@@ -402,6 +402,11 @@ func (w *world) Measure(_ context.Context, qs []measure.Query) []measure.Measure
 }
 
 // Silences are none unless the test has some.
+// SilencesFor are those of the page's service.
+func (w *world) SilencesFor(ctx context.Context, p escalate.Page) ([]gate.Hold, error) {
+	return w.Silences(ctx, p.Service)
+}
+
 func (w *world) Silences(_ context.Context, service string) ([]gate.Hold, error) {
 	if w.silences == nil {
 		return nil, nil

@@ -23,6 +23,7 @@ const (
 	ReasonAsked        = "asked"
 	ReasonWindowSpent  = "window-spent"
 	ReasonBreach       = "breach"
+	ReasonUndo         = "undo"
 )
 
 // Situation is everything that Next looks at for one service.
@@ -39,6 +40,10 @@ type Situation struct {
 	InFlight *ledger.Effect
 	// Ticket is the open or approved one, or nil.
 	Ticket *approve.Ticket
+	// Undo is the effect that should be taken back, or nil; UndoKey the first key
+	// that nobody has claimed.
+	Undo    *ledger.Effect
+	UndoKey gate.Key
 }
 
 // Now is the instant that is decided for.
@@ -46,27 +51,27 @@ func (s Situation) Now() time.Time { return s.Facts.Now }
 
 // Next chooses the one step of a service. Whatever holds, the first rule that
 // applies is the answer, so the order below is the order of precedence:
-// an effect under way, a person's answer, the measured state, floors, and what
-// this window has already seen.
+// an effect under way, what made things worse, a person's answer, the measured
+// state, floors, and what this window has already seen.
 func Next(s Situation) Step {
 	key := gate.KeyOf(s.Service.Name, s.Window)
 	if s.InFlight != nil {
 		return inFlight(s, key)
 	}
+	if st, due := undo(s); due {
+		return st
+	}
 	if s.Ticket != nil && s.Ticket.State == approve.Approved {
 		return approved(s)
+	}
+	if s.Ticket != nil && s.Ticket.Proposal.Undo {
+		return waiting(s) // its own service may be met
 	}
 	if st, done := byState(s, key); done {
 		return st
 	}
 	if s.Ticket != nil {
-		return Step{
-			Kind: Hold, Key: s.Ticket.Key, Ticket: s.Ticket.ID, Again: s.Ticket.Expires,
-			Reasons: []gate.Reason{{
-				Code: ReasonWaitApproval, At: s.Ticket.Expires,
-				Text: fmt.Sprintf("%s waits for a person: setpoint approve %s", s.Ticket.ID, s.Ticket.ID),
-			}},
-		}
+		return waiting(s)
 	}
 	if len(s.Service.Remediation.Actions) == 0 {
 		return Step{Kind: Hold, Key: key, Reasons: []gate.Reason{{
@@ -77,6 +82,17 @@ func Next(s Situation) Step {
 		return Step{Kind: Hold, Key: key, Reasons: floors, Again: earliest(floors, s.Now())}
 	}
 	return byWindow(s, key)
+}
+
+// waiting for a person.
+func waiting(s Situation) Step {
+	return Step{
+		Kind: Hold, Key: s.Ticket.Key, Ticket: s.Ticket.ID, Again: s.Ticket.Expires,
+		Reasons: []gate.Reason{{
+			Code: ReasonWaitApproval, At: s.Ticket.Expires,
+			Text: fmt.Sprintf("%s waits for a person: setpoint approve %s", s.Ticket.ID, s.Ticket.ID),
+		}},
+	}
 }
 
 // inFlight waits: for the outcome of what was sent, or for an answer about

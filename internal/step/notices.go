@@ -3,6 +3,7 @@ package step
 import (
 	"fmt"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
@@ -24,7 +25,19 @@ type Notice struct {
 	// Decision is the id of what a person has to settle, Suspended the action
 	// that waits for a named reset; "" without.
 	Decision, Suspended string
+	// To is who is told.
+	To Audience
 }
+
+// Audience is a list of receivers of the Remediation.
+type Audience int8
+
+// The audiences. Owners are ownerReceivers, or the on-call where there are none.
+const (
+	OnCall Audience = iota
+	Owners
+	Everybody
+)
 
 // NoticeFacts are what Notices looks at for one service. None of it depends on
 // whether a pass could act, so a pass that failed pages all the same.
@@ -48,9 +61,24 @@ type NoticeFacts struct {
 	// Open: the episode has an open page, which must not go on saying what is
 	// over.
 	Open bool
-	// Dependencies that are not met, by name.
-	Dependencies map[string]compare.State
-	Now          time.Time
+	// Dependencies that are not met, by name. Roots are those at the bottom of
+	// them, whose own dependencies are met, or the direct ones where they are not
+	// known to have any.
+	Dependencies, Roots map[string]compare.State
+	// RootsPaged: each root has an open page that this service's receivers get.
+	RootsPaged bool
+	// Waiting are the services that miss their SLO and wait for this one, and
+	// Overdue says that one of them has waited for its escalateWithin.
+	Waiting []string
+	Overdue bool
+	// Storm: the storm brake is on.
+	Storm bool
+	// Harmful is an effect that made things worse and may be taken back, Undo what
+	// takes it back, once that was sent; nil without.
+	Harmful, Undo *ledger.Effect
+	// Planned is the maintenance with mutePages in force; "" without.
+	Planned string
+	Now     time.Time
 }
 
 // Notices gives the pages that should be open for one service at now: at most
@@ -66,15 +94,25 @@ func Notices(n NoticeFacts) []Notice {
 			Why:      fmt.Sprintf("nobody can tell whether %s of %s landed; its target stays locked until setpoint settle", e.Claim.Action.Name, e.Claim.Key),
 		})
 	}
-	if muted(n) || n.State.Episode == "" {
+	if muted(n) {
 		return out
 	}
-	reason, why := episodeNotice(n)
+	if why := undoHeld(n); why != "" && n.State.State != compare.Breached {
+		// A neighbour was hurt: the service itself may have no episode to tell of.
+		out = append(out, Notice{ID: "undo/" + string(n.Harmful.Claim.Key), Reason: escalate.UndoHeld, Why: why})
+	}
+	if n.State.Episode == "" {
+		return out
+	}
+	reason, why := "", ""
+	if !n.Storm && n.Planned == "" {
+		reason, why = episodeNotice(n)
+	}
 	if reason == "" && n.Open {
 		reason, why = standing(n)
 	}
 	if reason != "" {
-		notice := Notice{ID: n.State.Episode, Reason: reason, Why: why}
+		notice := Notice{ID: n.State.Episode, Reason: reason, Why: why + waitingFor(n), To: audience(n, reason)}
 		if names := sortedKeys(n.Suspended); len(names) > 0 {
 			notice.Suspended = names[0]
 		}
@@ -88,6 +126,17 @@ func Notices(n NoticeFacts) []Notice {
 func muted(n NoticeFacts) bool {
 	r := n.Service.Remediation
 	return min(r.Mode, n.MaxMode) == spec.Observe && !r.Escalation.Observe
+}
+
+// audience: what was never met under any documents is its owner's alone.
+func audience(n NoticeFacts, reason string) Audience {
+	switch {
+	case reason != escalate.SpecProblem:
+		return OnCall
+	case n.State.LastMet.IsZero() && !n.Open:
+		return Owners
+	}
+	return Everybody
 }
 
 func episodeNotice(n NoticeFacts) (reason, why string) {
@@ -106,11 +155,13 @@ func unknownNotice(n NoticeFacts) (reason, why string) {
 	if n.State.Reason == compare.LowTraffic || n.State.SourceFault != "" {
 		return "", ""
 	}
-	r := n.Service.Remediation
-	if n.Now.Sub(n.State.Since) < r.UnknownFor {
+	if n.Now.Sub(n.State.Since) < n.Service.Remediation.UnknownFor && !n.Overdue {
 		return "", ""
 	}
 	why = fmt.Sprintf("unknown (%s) since %s", n.State.Reason, clock(n.State.Since))
+	if n.State.LastMet.IsZero() && !n.State.EverMet {
+		return escalate.SpecProblem, "never met since its documents were loaded, " + why
+	}
 	if n.State.Reason == compare.TrafficLost {
 		return escalate.TrafficLost, why
 	}
@@ -136,13 +187,16 @@ func breachNotice(n NoticeFacts) (reason, why string) {
 	if reason, why = ticketNotice(n); reason != "" {
 		return reason, why
 	}
+	if why := undoHeld(n); why != "" {
+		return escalate.UndoHeld, why
+	}
 	if handed, text := handedOver(n); handed {
 		return escalate.HandedOver, text
 	}
 	if names := sortedKeys(n.Suspended); len(names) > 0 {
 		return escalate.Suspended, names[0] + ": " + n.Suspended[names[0]]
 	}
-	if n.Now.Sub(n.State.EpisodeSince) < n.Service.Remediation.EscalateWithin {
+	if n.Now.Sub(n.State.EpisodeSince) < n.Service.Remediation.EscalateWithin && !n.Overdue {
 		return "", ""
 	}
 	if n.InFlight != nil {
@@ -152,14 +206,60 @@ func breachNotice(n NoticeFacts) (reason, why string) {
 		}
 		return "", ""
 	}
-	if names := sortedKeys(n.Dependencies); len(names) > 0 {
-		return escalate.DependencyDown, fmt.Sprintf("waits for %s, which is %s", names[0], n.Dependencies[names[0]])
+	if len(n.Dependencies) > 0 {
+		return dependencyNotice(n)
+	}
+	if !n.State.EverMet {
+		return escalate.SpecProblem, fmt.Sprintf("missed since %s and never met since its documents were loaded: is the target or a query wrong?", clock(n.State.EpisodeSince))
 	}
 	why = fmt.Sprintf("missed since %s, and no step is permitted", clock(n.State.EpisodeSince))
 	if n.Decision != nil && len(n.Decision.Reasons) > 0 {
 		why += ": " + n.Decision.Reasons[0].Text
 	}
 	return escalate.CannotAct, why
+}
+
+// dependencyNotice names the root, and is silent where its page tells the same
+// people.
+func dependencyNotice(n NoticeFacts) (reason, why string) {
+	if n.RootsPaged {
+		return "", ""
+	}
+	roots := n.Roots
+	if len(roots) == 0 {
+		roots = n.Dependencies
+	}
+	var down []string
+	for _, name := range sortedKeys(roots) {
+		down = append(down, fmt.Sprintf("%s, which is %s", name, roots[name]))
+	}
+	return escalate.DependencyDown, "waits for " + strings.Join(down, " and for ")
+}
+
+// waitingFor says who waits for this service.
+func waitingFor(n NoticeFacts) string {
+	if len(n.Waiting) == 0 {
+		return ""
+	}
+	return "; missed with it, and waiting for it: " + strings.Join(n.Waiting, ", ")
+}
+
+// undoHeld says why what made things worse is not being taken back; "" where it
+// is, or where there is nothing to take back. Until a pass has judged the undo
+// nothing is in its way.
+func undoHeld(n NoticeFacts) string {
+	h := n.Harmful
+	if h == nil || n.Undo != nil {
+		return ""
+	}
+	head := fmt.Sprintf("%s of %s made things worse and is not taken back: ", h.Claim.Action.Name, h.Claim.Key)
+	if h.UndoRefused != "" {
+		return head + h.UndoRefused
+	}
+	if d := n.Decision; d != nil && n.Proposal != nil && n.Proposal.Undo && d.Verdict < gate.Auto && len(d.Reasons) > 0 {
+		return head + d.Reasons[0].Text
+	}
+	return ""
 }
 
 // standing is what an open page says while nothing would open it: it stays
@@ -212,7 +312,8 @@ func handedOver(n NoticeFacts) (bool, string) {
 		return true, "policy hands over: " + rule.Reason
 	}
 	for _, r := range n.Decision.Reasons {
-		if r.Code == gate.ReasonClassEscalate {
+		switch r.Code {
+		case gate.ReasonClassEscalate, gate.ReasonOscillation, gate.ReasonFight, gate.ReasonRepeat, gate.ReasonForeignChange:
 			return true, r.Text
 		}
 	}

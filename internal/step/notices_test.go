@@ -1,6 +1,7 @@
 package step_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ func missed(since time.Duration) step.NoticeFacts {
 		Service: service(), MaxMode: spec.Auto, Now: now,
 		State: ledger.Service{
 			Name: "checkout", State: compare.Breached, Reason: compare.Burning, Episode: "e7",
-			Since: now.Add(-since), EpisodeSince: now.Add(-since),
+			Since: now.Add(-since), EpisodeSince: now.Add(-since), EverMet: true, LastMet: now.Add(-since),
 		},
 	}
 }
@@ -36,8 +37,37 @@ func TestNotices(t *testing.T) {
 		change func(n *step.NoticeFacts)
 		want   string // reason; "" for no page
 	}{
-		"Early":        {"a breach inside escalateWithin", func(n *step.NoticeFacts) { n.State.EpisodeSince = now.Add(-19 * time.Minute) }, ""},
-		"Late":         {"a breach after escalateWithin", func(*step.NoticeFacts) {}, escalate.CannotAct},
+		"Early":     {"a breach inside escalateWithin", func(n *step.NoticeFacts) { n.State.EpisodeSince = now.Add(-19 * time.Minute) }, ""},
+		"Late":      {"a breach after escalateWithin", func(*step.NoticeFacts) {}, escalate.CannotAct},
+		"Storm":     {"one page for all, not one each", func(n *step.NoticeFacts) { n.Storm = true }, ""},
+		"StormOpen": {"a page that is open stays", func(n *step.NoticeFacts) { n.Storm, n.Open = true, true }, escalate.CannotAct},
+		"Planned":   {"a drill wakes nobody", func(n *step.NoticeFacts) { n.Planned = "failover-drill" }, ""},
+		"NeverMet":  {"a target that nothing meets", func(n *step.NoticeFacts) { n.State.EverMet = false }, escalate.SpecProblem},
+		"NeverSeen": {"a query that finds nothing", func(n *step.NoticeFacts) {
+			unknown(n, "no-data", 10*time.Minute)
+			n.State.EverMet, n.State.LastMet = false, time.Time{}
+		}, escalate.SpecProblem},
+		"RootPaged": {"one page for one cause", func(n *step.NoticeFacts) {
+			n.Dependencies, n.RootsPaged = map[string]compare.State{"db": compare.Breached}, true
+		}, ""},
+		"Overdue": {"the root of somebody's miss does not wait", func(n *step.NoticeFacts) {
+			n.State.EpisodeSince, n.Overdue = now, true
+		}, escalate.CannotAct},
+		"OverdueBlind": {"nor does one that nobody can see", func(n *step.NoticeFacts) { unknown(n, "no-data", time.Second); n.Overdue = true }, escalate.Blind},
+		"UndoHeld": {"harm that stays is told at once", func(n *step.NoticeFacts) {
+			n.State.EpisodeSince, n.Harmful = now, harmful()
+			n.Decision, n.Proposal = &gate.Decision{Hold: true, Reasons: []gate.Reason{{Code: gate.ReasonFreeze}}}, &propose.Proposal{Undo: true}
+		}, escalate.UndoHeld},
+		"UndoRefused": {"for good", func(n *step.NoticeFacts) {
+			n.State.EpisodeSince, n.Harmful = now, harmful()
+			n.Harmful.UndoRefused = "the target no longer holds what we wrote"
+		}, escalate.UndoHeld},
+		"UndoSent":   {"unless it was taken back", func(n *step.NoticeFacts) { n.State.EpisodeSince, n.Harmful, n.Undo = now, harmful(), harmful() }, ""},
+		"UndoComing": {"or is about to be", func(n *step.NoticeFacts) { n.State.EpisodeSince, n.Harmful = now, harmful() }, ""},
+		"Oscillation": {"what swings is handed over", func(n *step.NoticeFacts) {
+			n.State.EpisodeSince = now
+			decided(n, gate.Decision{Verdict: gate.Escalate, Reasons: []gate.Reason{{Code: gate.ReasonMode}, {Code: gate.ReasonOscillation, Text: "it would swing"}}})
+		}, escalate.HandedOver},
 		"Met":          {"met pages nobody", func(n *step.NoticeFacts) { n.State.State = compare.Met }, ""},
 		"Observe":      {"mode observe leaves people alone", func(n *step.NoticeFacts) { n.Service.Remediation.Mode = spec.Observe }, ""},
 		"MaxObserve":   {"so does maxMode observe", func(n *step.NoticeFacts) { n.MaxMode = spec.Observe }, ""},
@@ -149,5 +179,62 @@ func TestNoticesInDoubt(t *testing.T) {
 	got := step.Notices(n)
 	if len(got) != 1 || got[0].ID != "in-doubt/checkout:1764385200-600" || got[0].Reason != escalate.InDoubt {
 		t.Errorf("notices = %+v, want one for the key", got)
+	}
+}
+
+func harmful() *ledger.Effect {
+	e := claimed(execute.Applied)
+	e.Claim.Key, e.Outcome = "checkout:1795922400-600", compare.OutcomeWorsened
+	return e
+}
+
+// TestUndoOfANeighbour: a service that is met has no episode, and what it did to
+// a neighbour must be told all the same.
+func TestUndoOfANeighbour(t *testing.T) {
+	n := missed(time.Minute)
+	n.State.State, n.State.Episode, n.Harmful = compare.Met, "", harmful()
+	n.Harmful.UndoRefused = "os:alice denied t12"
+	got := step.Notices(n)
+	if len(got) != 1 || got[0].Reason != escalate.UndoHeld || !strings.Contains(got[0].Why, "os:alice denied t12") {
+		t.Errorf("notices %+v", got)
+	}
+}
+
+func TestAudience(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(n *step.NoticeFacts)
+		want   step.Audience
+	}{
+		"missed":        {"people on call", func(*step.NoticeFacts) {}, step.OnCall},
+		"never met":     {"whoever wrote it", func(n *step.NoticeFacts) { n.State.EverMet, n.State.LastMet = false, time.Time{} }, step.Owners},
+		"met before":    {"an edit during a miss takes nobody off the page", func(n *step.NoticeFacts) { n.State.EverMet = false }, step.Everybody},
+		"opened before": {"nor does a page change hands", func(n *step.NoticeFacts) { n.State.EverMet, n.State.LastMet, n.Open = false, time.Time{}, true }, step.Everybody},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			n := missed(time.Hour)
+			tc.change(&n)
+			got := step.Notices(n)
+			if len(got) != 1 || got[0].To != tc.want {
+				t.Errorf("%s: %+v", tc.reason, got)
+			}
+		})
+	}
+}
+
+// TestRootsAreNamed: the page says what is at the bottom, and the root's page
+// who waits.
+func TestRootsAreNamed(t *testing.T) {
+	n := missed(time.Hour)
+	n.Dependencies = map[string]compare.State{"api": compare.Breached}
+	n.Roots = map[string]compare.State{"db": compare.Unknown}
+	if got := step.Notices(n); len(got) != 1 || got[0].Why != "waits for db, which is unknown" {
+		t.Errorf("the dependant's page: %+v", got)
+	}
+	n = missed(time.Hour)
+	n.Waiting = []string{"api", "shop"}
+	if got := step.Notices(n); len(got) != 1 || !strings.HasSuffix(got[0].Why, "waiting for it: api, shop") {
+		t.Errorf("the root's page: %+v", got)
 	}
 }

@@ -1,0 +1,146 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/escalate"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+	"github.com/setpoint-dev/setpoint/internal/step"
+)
+
+// The pages that belong to no single episode.
+
+// stormPage tells of all that is red in one page, at once, and names the sources
+// at fault: their own pages are held back meanwhile. It is not wanted where
+// nobody wants to hear of any of the services.
+func (r *Reconciler) stormPage(out map[string]escalate.Page, f *fleet, red []string, now time.Time) {
+	var at ledger.StormAt
+	r.book.view(func(s *ledger.State) { at = s.Storm })
+	if !at.Holds() {
+		return
+	}
+	var open bool
+	r.book.view(func(s *ledger.State) { p := s.Pages["storm"]; open = p != nil && p.EndedAt.IsZero() })
+	if len(red) == 0 && !open {
+		return
+	}
+	w := f.weather(now)
+	text := fmt.Sprintf("storm: %d of %d services are breached", w.Breached, w.Loaded)
+	if w.Unknown > 0 {
+		text += fmt.Sprintf(", %d unknown", w.Unknown)
+	}
+	for _, source := range w.Sources {
+		text += fmt.Sprintf("; source %s %s", source, r.sourceFault(source))
+	}
+	text += "; nothing is proposed, approved or sent until it has passed"
+	if at.Phase == ledger.StormEasing {
+		text += fmt.Sprintf(" (easing, over at %s)", at.At.Add(r.o.Config.Limits.StormCooldown).UTC().Format("15:04:05Z"))
+	}
+	if len(red) > 0 {
+		text += ": " + some(red)
+	}
+	out["storm"] = r.fleetPage("storm", escalate.Storm, text, now)
+}
+
+// some are the first of many names.
+func some(names []string) string {
+	const most = 12
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// sourcePages are those of sources that leave services unknown.
+func (r *Reconciler) sourcePages(out map[string]escalate.Page, blind map[string][]string, now time.Time) {
+	for source, names := range blind {
+		out["source/"+source] = r.fleetPage("source/"+source, escalate.SourceDown,
+			fmt.Sprintf("source %s %s; unknown: %s", source, r.sourceFault(source), strings.Join(names, ", ")), now)
+	}
+}
+
+// red reports whether a service counts for the storm and its people want to hear
+// of it.
+func red(n step.NoticeFacts) bool {
+	r := n.Service.Remediation
+	if min(r.Mode, n.MaxMode) == spec.Observe && !r.Escalation.Observe {
+		return false
+	}
+	a := n.Assessment
+	return a.State == compare.Breached || a.State == compare.Unknown && a.SourceFault != ""
+}
+
+// exceptionPages report what has expired to its owner, until it is removed: an
+// exception that nobody takes out is forgotten, and so is why it was there.
+func (r *Reconciler) exceptionPages(out map[string]escalate.Page, set spec.Set, now time.Time) {
+	for _, e := range set.Exceptions {
+		svc, ok := set.Service(e.Service)
+		if !ok || e.Active(now) {
+			continue
+		}
+		id := "exception/" + e.Name
+		p := r.fleetPage(id, escalate.ExceptionExpired, fmt.Sprintf(
+			"exception %s of %s (%s) expired at %s and is still in the documents: %s; remove it or renew it",
+			e.Name, e.Service, e.Owner, e.Until.UTC().Format(time.RFC3339), e.Reason), now)
+		p.Receivers = r.audience(svc, step.Owners)
+		out[id] = p
+	}
+}
+
+// audience are the receivers of a page of a service.
+func (r *Reconciler) audience(svc spec.Service, to step.Audience) []string {
+	e := svc.Remediation.Escalation
+	onCall := e.Receivers
+	if len(onCall) == 0 {
+		onCall = r.allReceivers()
+	}
+	switch {
+	case to == step.OnCall || len(e.OwnerReceivers) == 0:
+		return onCall
+	case to == step.Owners:
+		return e.OwnerReceivers
+	}
+	out := slices.Clone(onCall)
+	for _, name := range e.OwnerReceivers {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// hushed reports whether people silenced a page in an Alertmanager. Alertmanager
+// itself mutes what it is sent, and shows it as muted, so it always gets it. One
+// that cannot be asked silences nothing: people would rather be woken twice.
+func (r *Reconciler) hushed(ctx context.Context, receiver string, p escalate.Page) bool {
+	if !p.EndedAt.IsZero() || r.isAlertmanager(receiver) {
+		return false
+	}
+	for _, s := range r.o.Silencers {
+		found, err := s.SilencesFor(ctx, p)
+		if err != nil {
+			r.log.Warn("silences cannot be read, which holds no page", "page", p.ID, "error", err)
+			continue
+		}
+		if len(found) > 0 {
+			r.log.Info("page held back: it is silenced", "page", p.ID, "receiver", receiver, "silence", found[0].ID, "by", found[0].By, "until", found[0].Until)
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Reconciler) isAlertmanager(receiver string) bool {
+	for _, c := range r.o.Config.Receivers {
+		if c.Name == receiver {
+			return c.Alertmanager != nil
+		}
+	}
+	return false
+}
