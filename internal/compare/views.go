@@ -114,6 +114,8 @@ func (j judge) at(w window) reading {
 		switch {
 		case !r.known():
 			return r
+		case j.early(i, w):
+			return unknownReading(Stale, "the recorded ratio holds time from before the effect")
 		case i > 0 && misses(r.ratio, j.o.Target) != misses(out.ratio, j.o.Target):
 			return unknownReading(Conflicting, "the vantage points disagree")
 		case i == 0 || r.ratio > out.ratio:
@@ -128,9 +130,6 @@ func (j judge) at(w window) reading {
 // there: one that vanished did not recover.
 func (j judge) from(vantage int, w window) reading {
 	m := j.measured(vantage, w)
-	if applied := j.trial.applied(); j.recorded(vantage) && m.Known() && w.end.After(applied) && m.SampleAt.Add(-w.length).Before(applied) {
-		return unknownReading(Stale, "the recorded ratio holds time from before the effect")
-	}
 	if !m.Known() || len(j.o.GroupBy) == 0 {
 		return j.one(m, w)
 	}
@@ -150,6 +149,13 @@ func (j judge) from(vantage int, w window) reading {
 		}
 	}
 	return out
+}
+
+// early reports whether a recorded ratio that should tell of the time after the
+// effect was recorded too soon for that.
+func (j judge) early(vantage int, w window) bool {
+	applied, sample := j.trial.applied(), j.measured(vantage, w).SampleAt
+	return j.recorded(vantage) && w.end.After(applied) && sample.Add(-w.length).Before(applied)
 }
 
 func (j judge) measured(vantage int, w window) measure.Measurement {
