@@ -36,6 +36,7 @@ func kinds() []kind {
 		{name: "actions", documents: true, show: list(web.Actions, actionsTable)},
 		{name: "approvals", show: list(web.Approvals, approvalsTable)},
 		{name: "budgets", documents: true, show: list(web.Budgets, budgetsTable)},
+		{name: "drift", live: true, faults: true, show: showDrift},
 		{name: "decisions", show: list(web.Decisions, decisionsTable)},
 		{name: "pages", show: list(web.Pages, pagesTable)},
 		{name: "freezes", show: list(web.Freezes, freezesTable)},
@@ -61,7 +62,8 @@ answers.`,
 		Example: `  setpoint get services
   setpoint get approvals -o wide
   setpoint get decisions --service checkout --since 2h -o json
-  setpoint get budgets -o yaml`,
+  setpoint get budgets -o yaml
+  setpoint get drift -o wide          # what is missed, oldest first, and how long it took before`,
 		ValidArgs: kindNames(),
 		Args:      oneArg("one of " + strings.Join(kindNames(), ", ")),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -132,28 +134,32 @@ func list[T any](build func(web.View, web.Filter) web.List[T], rows func(*lister
 		if l.output == formatJSON || l.output == formatYAML {
 			return emit(l.app.out, l.output, items)
 		}
-		t, names := rows(l, items.Items)
-		if l.output == formatName {
-			for _, n := range names {
-				if err := l.app.print("%s\n", n); err != nil {
-					return err
-				}
+		return l.show(rows(l, items.Items))
+	}
+}
+
+// show writes a list as names or as a table.
+func (l *lister) show(t *table, names []string) error {
+	if l.output == formatName {
+		for _, n := range names {
+			if err := l.app.print("%s\n", n); err != nil {
+				return err
 			}
-			return nil
-		}
-		if len(items.Items) == 0 {
-			l.app.say("no %s", l.kind.name)
-			return nil
-		}
-		if err := t.write(l.app.out, l.app.colour); err != nil {
-			return err
-		}
-		// Beside the table, so that whoever reads its lines reads no hint.
-		for _, h := range t.hints {
-			l.app.say("%s", strings.Map(printable, h))
 		}
 		return nil
 	}
+	if len(names) == 0 {
+		l.app.say("no %s", l.kind.name)
+		return nil
+	}
+	if err := t.write(l.app.out, l.app.colour); err != nil {
+		return err
+	}
+	// Beside the table, so that whoever reads its lines reads no hint.
+	for _, h := range t.hints {
+		l.app.say("%s", strings.Map(printable, h))
+	}
+	return nil
 }
 
 func load[T any](l *lister, build func(web.View, web.Filter) web.List[T]) (web.List[T], error) {

@@ -29,7 +29,16 @@ func (p *paper) head(title string) {
 	p.line("%s", title)
 }
 
+// headline is what whoever is woken reads first.
+func (p *paper) headline(lines []web.Line) {
+	for _, l := range lines {
+		p.line("%-*s%s", web.TopicWidth, l.Topic, l.Text)
+	}
+	p.line("")
+}
+
 func (p *paper) service(e web.Explanation) {
+	p.headline(e.Headline)
 	s, plan := e.Service, e.Plan
 	p.line("%s is %s by what was measured just now", plan.Service, stateText(plan.State, plan.Reason))
 	if s.SinceSeconds != nil {
@@ -207,11 +216,29 @@ func (p *paper) budgets(budgets []web.Budget) {
 	}
 	p.head("autonomy budget")
 	for _, b := range budgets {
-		p.line("  %s: %.4g left of %.4g in %s", b.Action, b.Remaining, b.Capacity, b.Period)
+		p.line("  %s: %.4g left of %.4g in %s%s", b.Action, b.Remaining, b.Capacity, b.Period, outlookText(b))
 		for _, c := range b.Charges {
 			p.line("    %s %s cost %.4g (%s), leaves %s", clock(c.Time), c.Decision, c.Cost, c.Outcome, clock(c.Leaves))
 		}
+		for _, r := range b.Resets {
+			p.line("    reset %s by %s%s%s", clock(r.At), r.By, until(r.Until), because(r.Reason))
+		}
 	}
+}
+
+// outlookText is what the charges lead to; nothing while there are none.
+func outlookText(b web.Budget) string {
+	if len(b.Charges) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("; %.3g spent a week", b.PerWeek)
+	if b.NextRoom != nil {
+		text += ", next room " + clock(*b.NextRoom)
+	}
+	if b.Empty != nil && b.Remaining > 0 {
+		text += ", empty " + clock(*b.Empty) + " at that pace"
+	}
+	return text
 }
 
 func (p *paper) people(e web.Explanation) {
@@ -259,6 +286,9 @@ func (p *paper) decision(d web.DecisionDetail) {
 		word = "needed"
 	}
 	p.needs(word, d.Needs)
+	if d.Balance != nil {
+		p.line("  balance then: %s", d.Balance.Text)
+	}
 	p.shadow(d.Decision)
 	if d.Ticket != nil {
 		p.ticket(*d.Ticket)

@@ -38,7 +38,7 @@ pass measures again.`,
 		a.initCommand(), a.runCommand(), a.planCommand(), a.getCommand(), a.explainCommand(),
 		a.historyCommand(), a.answerCommand(true), a.answerCommand(false), a.freezeCommand(),
 		a.thawCommand(), a.settleCommand(), a.ackCommand(), a.validateCommand(), a.policyCommand(),
-		a.ledgerCommand(), a.budgetCommand(), a.ceilingCommand(), a.sloCommand(), a.versionCommand(),
+		a.ledgerCommand(), a.budgetCommand(), a.scorecardCommand(), a.ceilingCommand(), a.sloCommand(), a.versionCommand(),
 	)
 	root.Version = buildInfo().line()
 	root.SetVersionTemplate("{{.Version}}\n")

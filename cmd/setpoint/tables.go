@@ -236,28 +236,6 @@ func pastWord(answer string) string {
 	return "denied"
 }
 
-func budgetsTable(l *lister, items []web.Budget) (*table, []string) {
-	t := columns(l, []string{"SERVICE", "ACTION", "REMAINING", "CAPACITY", "PERIOD", "CHARGES"}, "NEWEST CHARGE", "NEXT REFILL")
-	var names []string
-	now := l.app.now()
-	for _, b := range items {
-		service, action, name := b.Service, b.Action, "budget/"+b.Service+"/"+b.Action
-		if service == "" {
-			service, action, name = "(all)", "(global)", "budget/global"
-		}
-		names = append(names, name)
-		newest, refill := "", ""
-		if n := len(b.Charges); n > 0 {
-			c := b.Charges[n-1]
-			newest = fmt.Sprintf("%s %.4g (%s)", c.Decision, c.Cost, c.Outcome)
-			refill = left(&b.Charges[0].Leaves, now)
-		}
-		t.row(l, []string{service, action, fmt.Sprintf("%.4g", b.Remaining), fmt.Sprintf("%.4g", b.Capacity), b.Period, fmt.Sprint(len(b.Charges))},
-			newest, refill)
-	}
-	return t, names
-}
-
 func decisionsTable(l *lister, items []web.Decision) (*table, []string) {
 	t := columns(l, []string{"DECISION", "TIME", "SERVICE", "ACTION", "PARAMETERS", "VERDICT", "STEP", "EFFECT", "OUTCOME", "WHY"},
 		"STATE", "KEY", "EPISODE", "CHARGE", "DIGEST", "POLICY", "SHADOW", "SHADOW WHY")

@@ -88,22 +88,30 @@ type Earned struct {
 	Why []string
 	// Next is what the next rung needs; "" on the highest.
 	Next string
+	// Against are the rules that something measured or said speaks against, on
+	// whatever rung. Empty, the record only holds too little: that is no reason to
+	// take away what a person granted.
+	Against []string
 }
 
 // Earn says which rung a record is worth under the budget of the action.
 func Earn(r Record, p Policy) Earned {
-	e := Earned{Rung: spec.Observe, Why: []string{}}
+	e := Earned{Rung: spec.Observe, Why: []string{}, Against: []string{}}
 	for _, rung := range []struct {
 		mode  spec.Mode
 		rules []rule
 	}{{spec.Suggest, suggestRules(r)}, {spec.Approval, approvalRules(r, p)}, {spec.Auto, autoRules(r)}} {
-		if missing := unmet(rung.rules); len(missing) > 0 {
+		missing := unmet(rung.rules)
+		e.Against = append(e.Against, against(rung.rules)...)
+		switch {
+		case e.Next != "":
+		case len(missing) > 0:
 			e.Next = fmt.Sprintf("%s needs %s", rung.mode, strings.Join(missing, "; "))
-			break
-		}
-		e.Rung = rung.mode
-		for _, x := range rung.rules {
-			e.Why = append(e.Why, x.text)
+		default:
+			e.Rung = rung.mode
+			for _, x := range rung.rules {
+				e.Why = append(e.Why, x.text)
+			}
 		}
 	}
 	return e.without(r)
@@ -112,7 +120,7 @@ func Earn(r Record, p Policy) Earned {
 // without takes away what was lost.
 func (e Earned) without(r Record) Earned {
 	lose := func(to spec.Mode, why, next string) {
-		e.Why = append(e.Why, why)
+		e.Why, e.Against = append(e.Why, why), append(e.Against, why)
 		if to < e.Rung {
 			e.Rung, e.Next = to, next
 		}
@@ -127,10 +135,21 @@ func (e Earned) without(r Record) Earned {
 }
 
 // rule is one condition with its numbers: text says how it holds, need what is
-// missing.
+// missing. against is what speaks against it where it is not only too early to
+// tell.
 type rule struct {
-	holds      bool
-	text, need string
+	holds               bool
+	text, need, against string
+}
+
+func against(rules []rule) []string {
+	var out []string
+	for _, r := range rules {
+		if !r.holds && r.against != "" {
+			out = append(out, r.against)
+		}
+	}
+	return out
 }
 
 func unmet(rules []rule) []string {
@@ -145,40 +164,46 @@ func unmet(rules []rule) []string {
 
 func suggestRules(r Record) []rule {
 	return []rule{
-		{r.EverMet, "the SLO was measured and met", "the SLO measured and met at least once"},
-		{r.SpecProblem == "", "nothing speaks against the objective", "an objective that can be met: " + r.SpecProblem},
+		{r.EverMet, "the SLO was measured and met", "the SLO measured and met at least once", ""},
+		{r.SpecProblem == "", "nothing speaks against the objective", "an objective that can be met: " + r.SpecProblem, r.SpecProblem},
 	}
 }
 
 func approvalRules(r Record, p Policy) []rule {
 	t := tally(r.Ran)
 	if t.judged >= TrialsForApproval && t.worsened == 0 {
-		return []rule{{true, fmt.Sprintf("%s judged, none worsened", effectCount(t.judged)), ""}}
+		return []rule{{true, fmt.Sprintf("%s judged, none worsened", effectCount(t.judged)), "", ""}}
 	}
-	often := fmt.Sprintf("it would have acted %s", timesCount(r.WouldHaveActed))
-	cost := fmt.Sprintf("that would have cost %s of %s at most", figure(r.Projected), figure(p.room()))
+	room, cost := figure(p.room()), figure(r.Projected)
 	return []rule{
-		{r.WouldHaveActed >= TrialsForApproval, often, fmt.Sprintf("%d times in which it would have acted (%d so far)", TrialsForApproval, r.WouldHaveActed)},
-		{isAmount(r.Projected) && r.Projected <= p.room(), cost, fmt.Sprintf("a cost that fits the capacity of %s (%s, had no action helped)", figure(p.room()), figure(r.Projected))},
+		{r.WouldHaveActed >= TrialsForApproval, fmt.Sprintf("it would have acted %s", timesCount(r.WouldHaveActed)),
+			fmt.Sprintf("%d times in which it would have acted (%d so far)", TrialsForApproval, r.WouldHaveActed), ""},
+		{isAmount(r.Projected) && r.Projected <= p.room(), fmt.Sprintf("that would have cost %s of %s at most", cost, room),
+			fmt.Sprintf("a cost that fits the capacity of %s (%s at most)", room, cost), ""},
 	}
 }
 
 func autoRules(r Record) []rule {
 	t := tally(r.Ran)
 	answers := r.Approved + r.Denied
+	helped, denied := fmt.Sprintf("%d of %d helped", t.helped, t.counted), fmt.Sprintf("people denied %d of %d", r.Denied, answers)
+	tooFew := ""
+	if t.counted >= EffectsForAuto {
+		tooFew = helped // Fewer say nothing yet.
+	}
 	return []rule{
 		{t.counted >= EffectsForAuto, fmt.Sprintf("%s judged (%d approved by people)", effectCount(t.counted), t.byPerson),
-			fmt.Sprintf("%d judged effects that count (%d so far%s)", EffectsForAuto, t.counted, t.notCounted())},
+			fmt.Sprintf("%d judged effects that count (%d so far%s)", EffectsForAuto, t.counted, t.notCounted()), ""},
 		{t.episodes >= EpisodesForAuto, fmt.Sprintf("in %d episodes", t.episodes),
-			fmt.Sprintf("effects in %d different episodes (%d so far)", EpisodesForAuto, t.episodes)},
-		{t.worsened == 0, "none worsened", fmt.Sprintf("none worsened (%d did)", t.worsened)},
-		{t.unknown == 0, "none unknown", fmt.Sprintf("none unknown (%d are)", t.unknown)},
-		{t.counted > 0 && float64(t.helped) >= HelpedForAuto*float64(t.counted), fmt.Sprintf("%d of %d helped", t.helped, t.counted),
-			fmt.Sprintf("%.0f %% that helped (%d of %d so far)", HelpedForAuto*100, t.helped, t.counted)},
-		{float64(r.Denied) <= DeniedForAuto*float64(answers), fmt.Sprintf("people denied %d of %d", r.Denied, answers),
-			fmt.Sprintf("people who deny %.0f %% at most (%d of %d so far)", DeniedForAuto*100, r.Denied, answers)},
+			fmt.Sprintf("effects in %d different episodes (%d so far)", EpisodesForAuto, t.episodes), ""},
+		{t.worsened == 0, "none worsened", fmt.Sprintf("none worsened (%d did)", t.worsened), fmt.Sprintf("%s worsened", effectCount(t.worsened))},
+		{t.unknown == 0, "none unknown", fmt.Sprintf("none unknown (%d are)", t.unknown), fmt.Sprintf("%s unknown", effectCount(t.unknown))},
+		{t.counted > 0 && float64(t.helped) >= HelpedForAuto*float64(t.counted), helped,
+			fmt.Sprintf("%.0f %% that helped (%d of %d so far)", HelpedForAuto*100, t.helped, t.counted), tooFew},
+		{float64(r.Denied) <= DeniedForAuto*float64(answers), denied,
+			fmt.Sprintf("people who deny %.0f %% at most (%d of %d so far)", DeniedForAuto*100, r.Denied, answers), denied},
 		{r.Watched >= WatchedForAuto, fmt.Sprintf("watched for %s", dayCount(r.Watched)),
-			fmt.Sprintf("%s of watching (%s so far)", dayCount(WatchedForAuto), dayCount(r.Watched))},
+			fmt.Sprintf("%s of watching (%s so far)", dayCount(WatchedForAuto), dayCount(r.Watched)), ""},
 	}
 }
 

@@ -57,7 +57,7 @@ func TestEarn(t *testing.T) {
 		"never met":      {"a breach that never ended is no change", func(r *budget.Record) { r.EverMet = false }, spec.Observe, "", "met at least once"},
 		"spec problem":   {"the objective itself is in doubt", func(r *budget.Record) { r.SpecProblem = "never met since loaded" }, spec.Observe, "", "never met since loaded"},
 		"two trials":     {"three times it would have acted", func(r *budget.Record) { r.Ran, r.WouldHaveActed = nil, 2 }, spec.Suggest, "measured and met", "approval needs 3 times in which it would have acted (2 so far)"},
-		"dear trials":    {"what it would have cost must fit", func(r *budget.Record) { r.Ran, r.Projected = nil, 4 }, spec.Suggest, "", "a cost that fits the capacity of 3 (4, had no action helped)"},
+		"dear trials":    {"what it would have cost must fit", func(r *budget.Record) { r.Ran, r.Projected = nil, 4 }, spec.Suggest, "", "a cost that fits the capacity of 3 (4 at most)"},
 		"trials":         {"would have acted, cheaply", func(r *budget.Record) { r.Ran = nil }, spec.Approval, "it would have acted 6 times", "auto needs 5 judged effects that count (0 so far)"},
 		"four effects":   {"five effects", func(r *budget.Record) { r.Ran = ran(rep(recovered, 4)...) }, spec.Approval, "4 effects judged, none worsened", "5 judged effects that count (4 so far)"},
 		"measured":       {"measured effects weigh more than a projection", func(r *budget.Record) { r.Projected = 40 }, spec.Auto, "6 effects judged, none worsened", ""},
@@ -171,4 +171,24 @@ func TestAutoIsEarnedByMeasurement(t *testing.T) {
 			rt.Fatalf("%+v and, turned round, %+v", a, b)
 		}
 	})
+}
+
+// TestTooLittleSpeaksAgainstNothing: an action that hardly ever ran keeps what a
+// person granted; one that did harm does not.
+func TestTooLittleSpeaksAgainstNothing(t *testing.T) {
+	few := budget.Earn(budget.Record{Period: 14 * day, EverMet: true, WouldHaveActed: 1, Ran: ran(recovered, noChange)}, own)
+	if few.Rung != spec.Suggest || len(few.Against) != 0 {
+		t.Errorf("two effects are too few for anything: %+v", few)
+	}
+	for name, change := range map[string]func(*budget.Record){
+		"5 of 7 helped": func(r *budget.Record) { r.Ran = append(r.Ran, ran(noChange)...) }, "1 effect worsened": func(r *budget.Record) { r.Ran = append(r.Ran, ran(worsened)...) },
+		"1 effect unknown": func(r *budget.Record) { r.Ran = append(r.Ran, ran(unknown)...) }, "people denied 2 of 8": func(r *budget.Record) { r.Denied = 2 },
+		"suspended: s": func(r *budget.Record) { r.Suspended = "s" }, "never met": func(r *budget.Record) { r.SpecProblem = "never met" },
+	} {
+		r := trusted()
+		change(&r)
+		if got := budget.Earn(r, own); !slices.Contains(got.Against, name) {
+			t.Errorf("against it is %q, want %q", got.Against, name)
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -11,13 +13,33 @@ import (
 // Budget is one line of a BudgetList; service and action are empty for the
 // global one.
 type Budget struct {
-	Service       string   `json:"service"`
-	Action        string   `json:"action"`
-	Period        string   `json:"period"`
-	PeriodSeconds float64  `json:"periodSeconds"`
-	Capacity      float64  `json:"capacity"`
-	Remaining     float64  `json:"remaining"`
-	Charges       []Charge `json:"charges"`
+	Service       string  `json:"service"`
+	Action        string  `json:"action"`
+	Period        string  `json:"period"`
+	PeriodSeconds float64 `json:"periodSeconds"`
+	Capacity      float64 `json:"capacity"`
+	Remaining     float64 `json:"remaining"`
+	// Spent is what counts now, and PerWeek how fast it was spent.
+	Spent   float64 `json:"spent"`
+	PerWeek float64 `json:"perWeek"`
+	// NextRoom is when the oldest charge leaves, Empty when nothing is left if it
+	// goes on like this; null where that is never.
+	NextRoom *time.Time `json:"nextRoom"`
+	Empty    *time.Time `json:"empty"`
+	Charges  []Charge   `json:"charges"`
+	// Resets are those in force, newest first.
+	Resets []Reset `json:"resets"`
+	// Arithmetic is all of it in one sentence.
+	Arithmetic string `json:"arithmetic"`
+}
+
+// Reset is a named person's fresh start that counts now.
+type Reset struct {
+	By     string    `json:"by"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+	// Until is when charges from before it count again; null: never.
+	Until *time.Time `json:"until"`
 }
 
 // Charge is one decision that was paid for.
@@ -50,39 +72,49 @@ func Budgets(v View, f Filter) List[Budget] {
 }
 
 func actionBudget(v View, svc spec.Service, a spec.Action, f Filter) Budget {
-	period := svc.Remediation.Budget.Period
 	b := balanceOf(v, svc, a.Name)
-	return Budget{
-		Service: svc.Name, Action: a.Name,
-		Period: duration(period), PeriodSeconds: period.Seconds(),
-		Capacity: b.Capacity, Remaining: b.Remaining,
-		Charges: charges(b.Charges, period, f),
-	}
+	out := budgetOf(b, budget.Policy{Period: svc.Remediation.Budget.Period, Capacity: svc.Remediation.Budget.Capacity}, v.Now, f)
+	out.Service, out.Action = svc.Name, a.Name
+	out.Resets = resets(v, svc.Name, a.Name, svc.Remediation.Budget.Period)
+	out.Arithmetic = arithmetic(v, svc, a)
+	return out
 }
 
 func globalBudget(v View, f Filter) Budget {
-	b := budget.Of("", "", v.Global, v.Global, v.State.Charges(), v.State.Resets, v.Now)
-	var counted []budget.Charge
-	for _, c := range v.State.Charges() {
-		if v.Now.Sub(c.At) < v.Global.Period && !resetSince(v.State.Resets, c) {
-			counted = append(counted, c)
-		}
+	b := globalBalance(v)
+	out := budgetOf(b, v.Global, v.Now, f)
+	out.Resets = resets(v, "", "", v.Global.Period)
+	out.Arithmetic = fmt.Sprintf("%s of %s left for the whole fleet", figure(b.Remaining), figure(b.Capacity))
+	if spent := spentText(b.Charges, true); spent != "" {
+		out.Arithmetic += ": " + spent
 	}
+	return out
+}
+
+func budgetOf(b budget.Balance, p budget.Policy, now time.Time, f Filter) Budget {
+	o := b.Outlook(p, now)
 	return Budget{
-		Period: duration(v.Global.Period), PeriodSeconds: v.Global.Period.Seconds(),
-		Capacity: b.GlobalCapacity, Remaining: b.GlobalRemaining,
-		Charges: charges(counted, v.Global.Period, f),
+		Period: duration(p.Period), PeriodSeconds: p.Period.Seconds(),
+		Capacity: b.Capacity, Remaining: b.Remaining, Spent: o.Spent, PerWeek: *rounded(o.PerWeek),
+		NextRoom: when(o.NextRoom), Empty: when(o.Empty), Charges: charges(b.Charges, p.Period, f),
 	}
 }
 
-// resetSince reports whether a reset of the global budget wiped the charge.
-func resetSince(resets []budget.Reset, c budget.Charge) bool {
-	for _, r := range resets {
-		if r.Service == "" && r.Action == "" && !c.At.After(r.At) {
-			return true
+func globalBalance(v View) budget.Balance {
+	return budget.Global(v.Global, v.State.Charges(), v.State.Resets, v.Now)
+}
+
+// resets are those of one budget that count now, newest first. One without an
+// end says nothing any more once all that it forgave has aged out.
+func resets(v View, service, action string, period time.Duration) []Reset {
+	out := []Reset{}
+	for _, r := range slices.Backward(v.State.Resets) {
+		if r.Service != service || r.Action != action || !r.InForce(v.Now) || r.Until.IsZero() && v.Now.Sub(r.At) >= period {
+			continue
 		}
+		out = append(out, Reset{By: r.By, Reason: r.Reason, At: r.At.UTC(), Until: when(r.Until)})
 	}
-	return false
+	return out
 }
 
 func charges(cs []budget.Charge, period time.Duration, f Filter) []Charge {

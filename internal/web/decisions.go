@@ -124,6 +124,9 @@ type DecisionDetail struct {
 	Receipt   *Receipt   `json:"receipt,omitempty"`
 	Judgement *Judgement `json:"judgement,omitempty"`
 	Ticket    *Approval  `json:"ticket,omitempty"`
+	// Balance is what it had to pay from; null where the documents do not know the
+	// action.
+	Balance *DecisionBalance `json:"balance"`
 	// InputDigest is the SHA-256 of the bytes that policy saw.
 	InputDigest string `json:"inputDigest"`
 }
@@ -203,7 +206,7 @@ func DecisionByID(v View, id string) (detail DecisionDetail, ok bool) {
 		Proposer: proposerOf(d.Proposal.Proposer),
 		Details:  details(d.Decision.Reasons), Rules: Rules(d.Decision.Ruling),
 		Needs: needs(d.Decision.Needs), Cost: d.Decision.Cost,
-		InputDigest: d.Decision.InputDigest,
+		InputDigest: d.Decision.InputDigest, Balance: decisionBalance(v, d),
 	}
 	ef := v.State.Effects[d.Key]
 	addEffect(&detail, ef, id)

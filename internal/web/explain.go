@@ -11,10 +11,12 @@ import (
 // what the next pass would do, what the past says, and what would be needed.
 type Explanation struct {
 	Meta
-	Service Service  `json:"service"`
-	Plan    PlanItem `json:"plan"`
-	Actions []Action `json:"actions"`
-	Budgets []Budget `json:"budgets"`
+	// Headline are the five answers that come first.
+	Headline []Line   `json:"headline"`
+	Service  Service  `json:"service"`
+	Plan     PlanItem `json:"plan"`
+	Actions  []Action `json:"actions"`
+	Budgets  []Budget `json:"budgets"`
 	// Decision is the newest one of the service.
 	Decision  *Decision  `json:"decision,omitempty"`
 	Approvals []Approval `json:"approvals"`
@@ -59,6 +61,7 @@ func Explain(v View, plan PlanItem) Explanation {
 			e.Freezes = append(e.Freezes, fr)
 		}
 	}
+	e.Headline = headline(v, e)
 	return e
 }
 

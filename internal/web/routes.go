@@ -27,6 +27,7 @@ func (s *Server) routes() {
 	list("actions", func(v View, f Filter) any { return Actions(v, f) })
 	list("approvals", func(v View, f Filter) any { return Approvals(v, f) })
 	list("budgets", func(v View, f Filter) any { return Budgets(v, f) })
+	list("drift", func(v View, f Filter) any { return DriftList{List: Drifts(v, f)} })
 	list("decisions", func(v View, f Filter) any { return Decisions(v, f) })
 	list("pages", func(v View, f Filter) any { return Pages(v, f) })
 	s.methods("/api/v1/freezes", map[string]http.HandlerFunc{

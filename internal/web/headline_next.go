@@ -1,0 +1,319 @@
+package web
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/execute"
+	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/propose"
+	"github.com/setpoint-dev/setpoint/internal/spec"
+	"github.com/setpoint-dev/setpoint/internal/step"
+)
+
+// next says what the next pass does and when, or why it does nothing.
+func (t teller) next() string {
+	p := t.e.Plan
+	if p.Error != "" {
+		return "this pass could not be finished, the next one tries again: " + p.Error
+	}
+	switch step.Kind(p.Step) {
+	case step.Idle:
+		return "nothing is wrong, so nothing is done" + t.planned()
+	case step.Settle:
+		return t.settling()
+	case step.Execute:
+		return t.executing()
+	case step.Ask:
+		return fmt.Sprintf("it asks a person about %s: %s", t.proposed(), t.reason())
+	case step.Escalate:
+		return "it hands over to people: " + t.reason() + t.pageText()
+	case step.Propose:
+		if p.Proposal == nil {
+			return "the next pass asks the proposer for one step" + t.ceilingText()
+		}
+	}
+	return t.holding()
+}
+
+// executing: by itself, or because people agreed.
+func (t teller) executing() string {
+	if k, ok := t.v.State.OpenTicket(t.svc.Name); ok && k.State == approve.Approved {
+		return fmt.Sprintf("it runs %s in its next pass, because people approved %s", actionText(k.Proposal), k.ID)
+	}
+	return fmt.Sprintf("it runs %s by itself in its next pass, and measures again", t.proposed())
+}
+
+// settling waits for measurement, or for somebody who knows.
+func (t teller) settling() string {
+	on, _ := t.v.State.InFlight(t.svc.Name, "")
+	switch {
+	case on == nil:
+		return "it waits: " + t.reason()
+	case on.Effect == execute.Unknown:
+		return fmt.Sprintf("nothing, until a person says whether %s acted: it is never sent again", on.Claim.Action.Name)
+	case on.InDoubt():
+		return fmt.Sprintf("it asks what became of %s in each pass and never sends it again; it may still land until %s", on.Claim.Action.Name, stamp(on.Horizon(), t.v.Now))
+	}
+	due := on.AppliedAt.Add(on.Claim.Action.Settle)
+	return fmt.Sprintf("it measures what %s did, in the first judge window from %s on, and does nothing else until then", on.Claim.Action.Name, stamp(due, t.v.Now))
+}
+
+// holding says why nothing is done.
+func (t teller) holding() string {
+	switch {
+	case t.has(gate.ReasonMaintenance):
+		if text := t.drill(); text != "" {
+			return "nothing, it is left alone: " + text
+		}
+	case t.has(step.ReasonWaitApproval):
+		if k, ok := t.v.State.OpenTicket(t.svc.Name); ok {
+			return fmt.Sprintf("it waits for an answer to %s (%s) until %s; without one it does nothing and pages", k.ID, actionText(k.Proposal), stamp(k.Expires, t.v.Now))
+		}
+	}
+	d := t.e.Plan.Decision
+	switch {
+	case d == nil:
+		return "nothing for now: " + t.reason() + t.until()
+	case d.Hold:
+		return fmt.Sprintf("it waits with %s: %s%s", t.proposed(), t.reason(), t.until())
+	case t.has(gate.ReasonMode), t.has(gate.ReasonMaxMode):
+		return fmt.Sprintf("nothing: %s; otherwise %s", t.reason(), t.proposed())
+	}
+	return fmt.Sprintf("nothing: %s%s", t.reason(), t.pageText())
+}
+
+// first is the reason that decides: those of a decision stand strictest first.
+func (t teller) first() (Detail, bool) {
+	ds := t.e.Plan.Details
+	if d := t.e.Plan.Decision; d != nil && len(d.Details) > 0 {
+		ds = d.Details
+	}
+	if len(ds) == 0 {
+		return Detail{}, false
+	}
+	return ds[0], true
+}
+
+func (t teller) has(code string) bool {
+	d, ok := t.first()
+	return ok && d.Code == code
+}
+
+// reason is the first reason in words. What a budget refuses stands in the line
+// of the balance.
+func (t teller) reason() string {
+	d, ok := t.first()
+	switch {
+	case !ok:
+		return "no reason is known"
+	case d.Code == gate.ReasonBudgetSpent:
+		return "what is left of its budget does not pay for one more by itself"
+	}
+	text, _, _ := strings.Cut(d.Text, "; a named person raises it with")
+	return text
+}
+
+func (t teller) until() string {
+	d, _ := t.first()
+	if d.Until == nil || strings.Contains(d.Text, "until ") {
+		return ""
+	}
+	return ", until " + stamp(*d.Until, t.v.Now)
+}
+
+// proposed is what is in question, or what that would be.
+func (t teller) proposed() string {
+	p := t.e.Plan.Proposal
+	switch {
+	case p == nil:
+		return "its step"
+	case p.Action == string(propose.KindNone):
+		return "no step is proposed"
+	case p.Undo:
+		return "the undo, " + callText(p.Action, p.Parameters)
+	}
+	return callText(p.Action, p.Parameters)
+}
+
+// pageText says whether people know already, or when they will.
+func (t teller) pageText() string {
+	if len(t.e.Pages) > 0 {
+		return ""
+	}
+	r := t.svc.Remediation
+	if min(r.Mode, t.v.MaxMode) == spec.Observe && !r.Escalation.Observe {
+		return "; mode observe pages nobody"
+	}
+	if due := t.known.EpisodeSince.Add(r.EscalateWithin); t.known.Episode != "" && due.After(t.v.Now) && step.Kind(t.e.Plan.Step) != step.Escalate {
+		return "; it pages at " + stamp(due, t.v.Now)
+	}
+	return ""
+}
+
+// ceilingText is what the step could lead to at most.
+func (t teller) ceilingText() string {
+	if c := t.e.Service.Ceiling; c != "" && c != gate.Auto.String() && c != undeclared {
+		return fmt.Sprintf(" (%s at most: mode %s)", c, min(t.svc.Remediation.Mode, t.v.MaxMode))
+	}
+	return ""
+}
+
+// planned is the maintenance that is on while nothing is wrong.
+func (t teller) planned() string {
+	if text := t.drill(); text != "" {
+		return "; " + text
+	}
+	return ""
+}
+
+// drill is the planned work that is on now, with its owner and end.
+func (t teller) drill() string {
+	m := plannedOf(t.v, t.svc.Name)
+	if m == nil {
+		return ""
+	}
+	text := "planned maintenance " + m.Name
+	if m.Owner != "" {
+		text += " of " + m.Owner
+	}
+	text += " until " + stamp(m.Until, t.v.Now)
+	if m.Reason != "" {
+		text += ": " + m.Reason
+	}
+	return text
+}
+
+// you is what a person can do now, as the command to type.
+func (t teller) you() string {
+	text := t.command()
+	for _, p := range t.e.Pages {
+		if p.State == "open" && !strings.Contains(text, "setpoint ack") {
+			return text + "; then setpoint ack " + p.ID
+		}
+	}
+	return text
+}
+
+func (t teller) command() string {
+	if on, _ := t.v.State.InFlight(t.svc.Name, ""); on != nil && (on.InDoubt() || on.Effect == execute.Unknown) {
+		return fmt.Sprintf("look at the target, then setpoint settle %s --as landed|not-landed --reason '…'", on.Claim.Decision)
+	}
+	if k, ok := t.v.State.OpenTicket(t.svc.Name); ok {
+		return ticketCommand(k)
+	}
+	for _, f := range t.e.Freezes {
+		return fmt.Sprintf("setpoint thaw %s --reason '…' lets it act again", f.ID)
+	}
+	if why := t.v.State.Suspended(t.svc.Name, t.action(), t.v.Now); why != "" {
+		return t.resetCommand()
+	}
+	if text := t.unlock(); text != "" {
+		return text
+	}
+	if step.Kind(t.e.Plan.Step) == step.Idle {
+		return "nothing"
+	}
+	if len(t.e.Pages) > 0 && t.e.Pages[0].State == "open" {
+		return fmt.Sprintf("setpoint ack %s says that you have it", t.e.Pages[0].ID)
+	}
+	return t.stop()
+}
+
+func ticketCommand(k approve.Ticket) string {
+	if k.State == approve.Approved {
+		return fmt.Sprintf("setpoint deny %s --reason '…' stops it while it is not sent", k.ID)
+	}
+	return fmt.Sprintf("setpoint approve %s --reason '…', or setpoint deny %s --reason '…'", k.ID, k.ID)
+}
+
+func (t teller) resetCommand() string {
+	return fmt.Sprintf("setpoint budget reset --service %s --action %s --reason '…' --until 24h", t.svc.Name, t.action())
+}
+
+// stop is how to keep it from acting.
+func (t teller) stop() string {
+	return fmt.Sprintf("nothing is needed; setpoint freeze --service %s --reason '…' stops it", t.svc.Name)
+}
+
+// unlock is the command that lifts the first reason, or what to do where no
+// command does.
+func (t teller) unlock() string {
+	d, ok := t.first()
+	if !ok {
+		return ""
+	}
+	name := t.svc.Name
+	switch d.Code {
+	case gate.ReasonBudgetSpent:
+		return fmt.Sprintf("setpoint get approvals --service %s shows the ticket it opens; or %s", name, t.resetCommand())
+	case gate.ReasonLedgerCeiling:
+		return fmt.Sprintf("setpoint ceiling raise --service %s --action %s --to auto --reason '…'", name, t.action())
+	case gate.ReasonMode:
+		return fmt.Sprintf("setpoint scorecard --service %s says which mode it has earned; mode: stands in %s", name, t.svc.Remediation.Pos)
+	case gate.ReasonMaxMode:
+		return fmt.Sprintf("setpoint scorecard --service %s says what it has earned; limits.maxMode in setpoint.yaml caps it", name)
+	case gate.ReasonDependency:
+		return t.dependency()
+	case gate.ReasonStorm:
+		return "look for what they have in common: setpoint get drift lists what is missed, oldest first"
+	case gate.ReasonMaintenance:
+		return "nothing; to end it early, take the Maintenance out of the documents and setpoint validate"
+	case gate.ReasonPolicyFault:
+		return "setpoint policy check says what is wrong with the policy"
+	case gate.ReasonRepeat, gate.ReasonOscillation, gate.ReasonFight, gate.ReasonForeignChange:
+		return fmt.Sprintf("%s; setpoint history --service %s --since 24h shows each step", Remedy(d.Code), name)
+	case gate.ReasonUnknown, gate.ReasonSpecProblem, gate.ReasonClock, gate.ReasonSilence, gate.ReasonPersonHold, gate.ReasonClassEscalate:
+		return Remedy(d.Code)
+	}
+	return t.policyRemedy(d.Code)
+}
+
+// policyRemedy is what the author of a rule says that would help.
+func (t teller) policyRemedy(code string) string {
+	d := t.e.Plan.Decision
+	if d == nil || d.Verdict == gate.Auto.String() || d.Verdict == gate.Approval.String() {
+		return ""
+	}
+	at := slices.IndexFunc(d.Rules, func(r Rule) bool { return gate.PolicyPrefix+r.Reason == code && r.Remedy != "" })
+	if at < 0 {
+		return ""
+	}
+	return d.Rules[at].Remedy
+}
+
+// dependency points at the service that has to be healed first.
+func (t teller) dependency() string {
+	for _, name := range t.svc.Remediation.DependsOn {
+		if of, ok := t.v.State.Service(name); !ok || of.State != compare.Met {
+			return fmt.Sprintf("setpoint explain %s: it is what has to be healed first", name)
+		}
+	}
+	return Remedy(gate.ReasonDependency)
+}
+
+// Planned is a maintenance that is on.
+type Planned struct {
+	Name   string    `json:"name"`
+	Owner  string    `json:"owner"`
+	Reason string    `json:"reason"`
+	Effect string    `json:"effect"`
+	Until  time.Time `json:"until"`
+}
+
+// plannedOf is the maintenance of a service that is on now and ends last; nil
+// without one.
+func plannedOf(v View, service string) *Planned {
+	var out *Planned
+	for _, m := range v.Set.Maintenances {
+		on, until := m.Schedule.Active(v.Now)
+		if on && slices.Contains(m.Services, service) && (out == nil || until.After(out.Until)) {
+			out = &Planned{Name: m.Name, Owner: m.Owner, Reason: m.Reason, Effect: m.Effect.String(), Until: until.UTC()}
+		}
+	}
+	return out
+}
