@@ -183,6 +183,7 @@ func floorCases() map[string]floorCase {
 			c.Service.Remediation.BreachFor = time.Hour
 		}, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},
 		"UndoOfNeighbour": {"its own service may be met", func(c *gate.Case) { asUndo(c); c.Facts.Assessment.State, c.Facts.Assessment.Reason = compare.Met, "" }, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},
+		"UndoSpec":        {"documents that changed since do not keep it", func(c *gate.Case) { asUndo(c); c.Facts.SpecProblem = "never met" }, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},
 		"UndoMode":        {"mode binds it", func(c *gate.Case) { asUndo(c); c.Service.Remediation.Mode = spec.Observe }, floorWant{gate.Deny, false, "mode", 0, ""}},
 		"UndoFreeze":      {"a freeze binds it", func(c *gate.Case) { asUndo(c); c.Facts.Freezes = []gate.Hold{{ID: "f"}} }, held("freeze", 0, "")},
 		"UndoInFlight":    {"in flight binds it", func(c *gate.Case) { asUndo(c); c.Facts.InFlight = "x" }, held("in-flight", 0, "")},

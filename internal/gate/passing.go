@@ -80,7 +80,8 @@ func flightFloors(c Case) []Reason {
 func measurementFloors(c Case, undo bool) []Reason {
 	f, a := c.Facts, c.Facts.Assessment
 	var rs []Reason
-	if f.SpecProblem != "" {
+	// An undo puts back what was there before the documents were in doubt.
+	if f.SpecProblem != "" && !undo {
 		rs = append(rs, Reason{Code: ReasonSpecProblem, Text: "the objective itself is in doubt: " + f.SpecProblem})
 	}
 	if r, ok := stateFloor(a, undo); ok {

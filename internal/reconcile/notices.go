@@ -187,7 +187,7 @@ func recorded(n *step.NoticeFacts, s *ledger.State) {
 		n.Undo = s.UndoOf(n.Harmful)
 	}
 	if page := s.Pages[n.State.Episode]; page != nil {
-		n.Open = page.EndedAt.IsZero()
+		n.Open, n.OpenFor = page.EndedAt.IsZero(), page.Reason
 	}
 	for _, id := range n.State.Tickets {
 		if t := s.Tickets[id]; t.Episode == n.State.Episode {

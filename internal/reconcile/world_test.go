@@ -42,12 +42,16 @@ type world struct {
 	// errorRatio is the truth at each instant; unknown answers instead of it.
 	errorRatio func(at time.Time) float64
 	unknown    func(at time.Time) measure.Reason
-	propose    func(propose.Request) propose.Proposal
-	rule       func(input []byte) gate.Ruling
-	asking     func(context.Context) // while the proposer is asked
-	measuring  func(service string)  // before real-time answers
-	silences   func(service string) ([]gate.Hold, error)
-	skew       time.Duration
+	// truth is the error ratio of one service; nil: all have errorRatio's.
+	truth func(service string, at time.Time) float64
+	// lost is the source that does not answer about a service; nil: all do.
+	lost      func(service string) string
+	propose   func(propose.Request) propose.Proposal
+	rule      func(input []byte) gate.Ruling
+	asking    func(context.Context) // while the proposer is asked
+	measuring func(service string)  // before real-time answers
+	silences  func(service string) ([]gate.Hold, error)
+	skew      time.Duration
 	// slow is how long a look takes, in simulated time.
 	slow time.Duration
 	// failing makes real-time services fail; hangs holds up source "second".
@@ -384,13 +388,18 @@ func (w *world) Measure(_ context.Context, qs []measure.Query) []measure.Measure
 	}
 	for i, q := range qs {
 		m := measure.Measurement{ID: q.ID, Source: q.Source, HasEvents: true}
+		if w.lost != nil && w.lost(q.ID.Service) != "" {
+			m.Reason, m.Source = measure.SourceError, w.lost(q.ID.Service)
+			out[i] = m
+			continue
+		}
 		if m.Reason = w.unknown(q.ID.At); m.Reason != "" {
 			out[i] = m
 			continue
 		}
 		sum, n := 0.0, 0
 		for at := q.ID.At.Add(-q.ID.Window); at.Before(q.ID.At) && n < 2000; at = at.Add(max(time.Second, q.ID.Window/2000)) {
-			sum, n = sum+w.errorRatio(at), n+1
+			sum, n = sum+w.ratio(q.ID.Service, at), n+1
 		}
 		m.Total = 10 * q.ID.Window.Seconds()
 		m.ErrorRatio = sum / float64(n)
@@ -401,12 +410,19 @@ func (w *world) Measure(_ context.Context, qs []measure.Query) []measure.Measure
 	return out
 }
 
-// Silences are none unless the test has some.
+func (w *world) ratio(service string, at time.Time) float64 {
+	if w.truth != nil {
+		return w.truth(service, at)
+	}
+	return w.errorRatio(at)
+}
+
 // SilencesFor are those of the page's service.
 func (w *world) SilencesFor(ctx context.Context, p escalate.Page) ([]gate.Hold, error) {
 	return w.Silences(ctx, p.Service)
 }
 
+// Silences are none unless the test has some.
 func (w *world) Silences(_ context.Context, service string) ([]gate.Hold, error) {
 	if w.silences == nil {
 		return nil, nil

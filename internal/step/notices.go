@@ -61,6 +61,8 @@ type NoticeFacts struct {
 	// Open: the episode has an open page, which must not go on saying what is
 	// over.
 	Open bool
+	// OpenFor is the reason that it was opened for.
+	OpenFor string
 	// Dependencies that are not met, by name. Roots are those at the bottom of
 	// them, whose own dependencies are met, or the direct ones where they are not
 	// known to have any.
@@ -133,7 +135,7 @@ func audience(n NoticeFacts, reason string) Audience {
 	switch {
 	case reason != escalate.SpecProblem:
 		return OnCall
-	case n.State.LastMet.IsZero() && !n.Open:
+	case n.State.LastMet.IsZero() && (!n.Open || n.OpenFor == escalate.SpecProblem):
 		return Owners
 	}
 	return Everybody

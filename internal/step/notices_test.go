@@ -210,6 +210,9 @@ func TestAudience(t *testing.T) {
 		"never met":     {"whoever wrote it", func(n *step.NoticeFacts) { n.State.EverMet, n.State.LastMet = false, time.Time{} }, step.Owners},
 		"met before":    {"an edit during a miss takes nobody off the page", func(n *step.NoticeFacts) { n.State.EverMet = false }, step.Everybody},
 		"opened before": {"nor does a page change hands", func(n *step.NoticeFacts) { n.State.EverMet, n.State.LastMet, n.Open = false, time.Time{}, true }, step.Everybody},
+		"theirs": {"and stays whose it was", func(n *step.NoticeFacts) {
+			n.State.EverMet, n.State.LastMet, n.Open, n.OpenFor = false, time.Time{}, true, escalate.SpecProblem
+		}, step.Owners},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
