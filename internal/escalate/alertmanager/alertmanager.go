@@ -123,9 +123,12 @@ func (r *Receiver) postable(p escalate.Page) *models.PostableAlert {
 		Annotations: filled(p.Annotations()),
 		StartsAt:    strfmt.DateTime(starts.UTC()),
 		EndsAt:      strfmt.DateTime(ends.UTC()),
-		Alert:       models.Alert{Labels: filled(p.Labels()), GeneratorURL: strfmt.URI(r.external)},
+		Alert:       models.Alert{Labels: labels(p), GeneratorURL: strfmt.URI(r.external)},
 	}
 }
+
+// labels are those that a page is posted with, and that silences are held to.
+func labels(p escalate.Page) models.LabelSet { return filled(p.Labels()) }
 
 // filled leaves out empty values, as Alertmanager does.
 func filled(m map[string]string) models.LabelSet {

@@ -167,11 +167,13 @@ func (s server) silence(t *testing.T, comment string, matchers ...string) {
 	s.call(t, http.MethodPost, "/api/v2/silences", body, nil)
 }
 
+func matcher(name, op, value string) string {
+	return fmt.Sprintf(`{"name":%q,"value":%q,"isRegex":%t,"isEqual":%t}`, name, value, strings.Contains(op, "~"), op[0] == '=')
+}
+
 func TestWhichSilencesHold(t *testing.T) {
 	am := start(t)
-	m := func(name, op, value string) string {
-		return fmt.Sprintf(`{"name":%q,"value":%q,"isRegex":%t,"isEqual":%t}`, name, value, strings.Contains(op, "~"), op[0] == '=')
-	}
+	m := matcher
 	silences := map[string]struct {
 		matchers []string
 		holds    bool
@@ -179,6 +181,7 @@ func TestWhichSilencesHold(t *testing.T) {
 		"the service, whatever the alert":       {[]string{m("service", "=", "checkout"), m("alertname", "=", "HighErrorRate")}, true},
 		"the service by pattern":                {[]string{m("service", "=~", "checkout|cart")}, true},
 		"our page":                              {[]string{m("alertname", "=", "SetpointEscalation")}, true},
+		"our critical pages":                    {[]string{m("alertname", "=", "SetpointEscalation"), m("severity", "=", "critical")}, true},
 		"everything but another":                {[]string{m("alertname", "=~", "Setpoint.*"), m("service", "!=", "cart")}, true},
 		"another service":                       {[]string{m("service", "=", "cart")}, false},
 		"a pattern is anchored":                 {[]string{m("service", "=~", "check")}, false},

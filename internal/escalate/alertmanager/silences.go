@@ -19,10 +19,24 @@ import (
 
 // Silences returns the active silences that concern a service, sorted by id.
 // Whoever silences a service works on it, so nothing is done to it meanwhile.
-// A silence concerns the service when its matchers match our own page's
-// alertname and service, or when one of them names the service: whatever the
-// alert that it was made for.
+// A silence concerns the service when its matchers match the labels that any
+// page about a breach of it has, or when one of them names the service: whatever
+// the alert that it was made for.
 func (r *Receiver) Silences(ctx context.Context, service string) ([]gate.Hold, error) {
+	return r.holding(ctx, func(ms models.Matchers) bool { return concerns(ms, service) })
+}
+
+// SilencesFor returns the active silences that mute a page, sorted by id: those
+// whose matchers all match the labels that Send posts it with, as Alertmanager
+// itself decides. One that cannot be read mutes nothing here, because people
+// would rather be woken.
+func (r *Receiver) SilencesFor(ctx context.Context, p escalate.Page) ([]gate.Hold, error) {
+	labels := labels(p)
+	return r.holding(ctx, func(ms models.Matchers) bool { return mutes(ms, labels) })
+}
+
+// holding are the active silences with such matchers.
+func (r *Receiver) holding(ctx context.Context, holds func(models.Matchers) bool) ([]gate.Hold, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	yes, no := true, false
@@ -34,17 +48,17 @@ func (r *Receiver) Silences(ctx context.Context, service string) ([]gate.Hold, e
 	if err != nil {
 		return nil, fmt.Errorf("silences of alertmanager %s: %w", r.name, readable(err))
 	}
-	var holds []gate.Hold
+	var found []gate.Hold
 	for _, s := range resp.Payload {
-		if s != nil && active(s) && concerns(s.Matchers, service) {
-			holds = append(holds, gate.Hold{
+		if s != nil && active(s) && holds(s.Matchers) {
+			found = append(found, gate.Hold{
 				ID: text(s.ID), By: execute.CleanText(text(s.CreatedBy), 80),
 				Text: execute.CleanText(text(s.Comment), 200), Until: instant(s.EndsAt),
 			})
 		}
 	}
-	slices.SortFunc(holds, func(a, b gate.Hold) int { return strings.Compare(a.ID, b.ID) })
-	return holds, nil
+	slices.SortFunc(found, func(a, b gate.Hold) int { return strings.Compare(a.ID, b.ID) })
+	return found, nil
 }
 
 // active asks the silence itself too: an older Alertmanager ignores query
@@ -55,31 +69,53 @@ func active(s *models.GettableSilence) bool {
 
 func concerns(ms models.Matchers, service string) bool {
 	all, named := len(ms) > 0, false
-	labels := map[string]string{"alertname": escalate.AlertName, "service": service}
+	// Something is done about a breach alone, so the page would be critical. Its
+	// reason and episode are not known yet.
+	labels := models.LabelSet{"alertname": escalate.AlertName, "service": service, "severity": escalate.SeverityCritical}
 	for _, m := range ms {
-		if m == nil || m.Name == nil || m.Value == nil {
+		match, ok := reads(m)
+		if !ok {
 			return true // what cannot be read is not overruled
 		}
-		equal := m.IsEqual == nil || *m.IsEqual
-		all = all && matches(m, labels[*m.Name]) == equal
-		named = named || equal && names(m, service)
+		all = all && match(labels[*m.Name])
+		named = named || names(*m.Name, match, service)
 	}
 	return all || named
 }
 
-// names reports whether a matcher names the service. A pattern that also
-// matches a name which no service has is about everything, not about this one.
-func names(m *models.Matcher, service string) bool {
-	return *m.Name == "service" && matches(m, service) && !matches(m, "\x00")
+// names reports whether a matcher names the service. One that also matches a
+// name which no service has is about everything, not about this one.
+func names(label string, match func(string) bool, service string) bool {
+	return label == "service" && match(service) && !match("\x00")
 }
 
-// matches compares as Alertmanager does: a pattern is anchored at both ends.
-func matches(m *models.Matcher, value string) bool {
+// mutes reports whether all matchers match. A label that is not there is empty,
+// which a matcher may ask for.
+func mutes(ms models.Matchers, labels models.LabelSet) bool {
+	for _, m := range ms {
+		if match, ok := reads(m); !ok || !match(labels[*m.Name]) {
+			return false
+		}
+	}
+	return len(ms) > 0
+}
+
+// reads gives what a matcher says of the value of its label, as Alertmanager
+// does: a pattern is anchored at both ends, and a matcher without isEqual is from
+// before there was another kind.
+func reads(m *models.Matcher) (match func(string) bool, ok bool) {
+	if m == nil || m.Name == nil || m.Value == nil {
+		return nil, false
+	}
+	equal := m.IsEqual == nil || *m.IsEqual
 	if m.IsRegex == nil || !*m.IsRegex {
-		return *m.Value == value
+		return func(v string) bool { return (*m.Value == v) == equal }, true
 	}
 	re, err := regexp.Compile("^(?s:" + *m.Value + ")$")
-	return err != nil || re.MatchString(value)
+	if err != nil {
+		return nil, false
+	}
+	return func(v string) bool { return re.MatchString(v) == equal }, true
 }
 
 func text(s *string) string {
