@@ -292,7 +292,12 @@ func TestRealLoop(t *testing.T) {
 	s.run(9 * time.Minute)
 	s.answerAll(true)
 	s.run(40 * time.Minute)
-	// Somebody freezes it, and it breaks; thawed, the actuator refuses.
+	// A day later (or it would be handed over as a repeat) somebody freezes it, and
+	// it breaks; thawed, the actuator refuses.
+	s.mu.Lock()
+	s.now = s.now.Add(24 * time.Hour)
+	s.mu.Unlock()
+	s.run(15 * time.Minute)
 	s.asking = false
 	s.actuator.SetMode(executetest.ModeNotNow)
 	if err := s.freezes.Write(ledger.Freeze{ID: "f1", By: "os:alice", Reason: "drill", At: s.clock()}); err != nil {

@@ -212,7 +212,7 @@ func batch(t *testing.T, fresh Fresh) {
 		want   error
 	}{
 		"unique":  {"a name taken twice in one batch", named, ledger.ErrExists},
-		"kind":    {"a kind that does not exist", ledger.Draft{Kind: "storm", Body: ledger.Gap{}}, ledger.ErrUnknownKind},
+		"kind":    {"a kind that does not exist", ledger.Draft{Kind: "weather", Body: ledger.Gap{}}, ledger.ErrUnknownKind},
 		"body":    {"the body of another kind", ledger.Draft{Kind: ledger.KindGap, Body: ledger.Ack{}}, nil},
 		"invalid": {"a body that could not be folded", ledger.Draft{Kind: ledger.KindPage, Body: ledger.PageBody{}}, nil},
 		"init":    {"a second first entry", ledger.Draft{Kind: ledger.KindInit, Body: ledger.Init{Version: ledger.Version}}, nil},

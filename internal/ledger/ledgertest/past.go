@@ -34,7 +34,7 @@ func newest(t *testing.T, fresh Fresh) {
 	is(ledger.KindInit, all(t, s)[0])
 	is(ledger.KindGap)
 	is("")
-	is("storm")
+	is("weather")
 	es := appended(t, s, h, Drafts(Gap("a"), entryOf(1), Gap("b"), Gap("c"), entryOf(2)))
 	is(ledger.KindGap, es[3])
 	is(ledger.KindThaw, es[4])
@@ -89,7 +89,7 @@ func dropped(t *testing.T, fresh Fresh) {
 	holds("three")
 	appended(t, s, h, Drafts(change([]string{"four", "one"}), change(nil, "four")))
 	holds("one three")
-	_, err := s.Append(t.Context(), h, Drafts(change(nil, "three"), ledger.Draft{Kind: "storm"}))
+	_, err := s.Append(t.Context(), h, Drafts(change(nil, "three"), ledger.Draft{Kind: "weather"}))
 	if err == nil {
 		t.Error("an unknown kind was taken")
 	}

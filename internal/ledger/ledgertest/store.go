@@ -29,7 +29,7 @@ func blobs(t *testing.T, fresh Fresh) {
 		}
 	}
 	lostBlob := []byte("of an entry that was refused")
-	_, _ = s.Append(t.Context(), h, Drafts(with(lostBlob), ledger.Draft{Kind: "storm"}))
+	_, _ = s.Append(t.Context(), h, Drafts(with(lostBlob), ledger.Draft{Kind: "weather"}))
 	for _, digest := range []string{ledger.BlobDigest(lostBlob), "", "x"} {
 		if _, err := s.Blob(t.Context(), digest); !errors.Is(err, ledger.ErrNoBlob) {
 			t.Errorf("blob %q gave %v, want %v", digest, err, ledger.ErrNoBlob)
