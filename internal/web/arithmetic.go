@@ -15,44 +15,57 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
+// mostCharges is how many charges fit a sentence; the newest say most.
+const mostCharges = 3
+
+// sums is how a sentence about a balance is worded: times of the night of now
+// stand without their date (zero: all with it), and most charges are named.
+type sums struct {
+	now  time.Time
+	most int
+}
+
+// inFull is for lists, which are read later too.
+var inFull = sums{most: mostCharges}
+
 // arithmetic is what is left for an action and why, in one sentence: "auto
 // refused: 3 of 3 spent on scale: …" where the balance is what stops it, and
 // "2 of 3 left on restart, 8 of 10 global" where it is not.
-func arithmetic(v View, svc spec.Service, a spec.Action) string {
+func (w sums) arithmetic(v View, svc spec.Service, a spec.Action) string {
 	b, cost := balanceOf(v, svc, a.Name), svc.Remediation.Budget.Costs.Dearest()
-	text := leftText(b, a.Name)
+	text := w.left(b, a.Name)
 	if !b.Affords(cost) {
-		text = refusedText(b, a.Name, cost)
+		text = w.refused(b, a.Name, cost)
 		if room := roomFor(v, svc, b, cost); !room.IsZero() {
-			text += "; next room " + minute(room)
+			text += "; next room " + stamp(room, w.now)
 		}
 	}
 	if rs := resets(v, svc.Name, a.Name, svc.Remediation.Budget.Period); len(rs) > 0 {
 		text += "; reset by " + rs[0].By
 		if rs[0].Until != nil {
-			text += " until " + minute(*rs[0].Until)
+			text += " until " + stamp(*rs[0].Until, w.now)
 		}
 	}
 	return text
 }
 
-func leftText(b budget.Balance, action string) string {
+func (w sums) left(b budget.Balance, action string) string {
 	spent := ""
 	if len(b.Charges) > 0 {
-		spent = " (" + spentText(b.Charges, false) + ")"
+		spent = " (" + w.spent(b.Charges, false) + ")"
 	}
 	return fmt.Sprintf("%s of %s left on %s%s, %s of %s global",
 		figure(b.Remaining), figure(b.Capacity), action, spent, figure(b.GlobalRemaining), figure(b.GlobalCapacity))
 }
 
-// refusedText names the balance that does not fit the dearest outcome.
-func refusedText(b budget.Balance, action string, cost float64) string {
+// refused names the balance that does not fit the dearest outcome.
+func (w sums) refused(b budget.Balance, action string, cost float64) string {
 	if b.Remaining > 0 && b.Remaining >= cost {
 		return fmt.Sprintf("auto refused: %s of %s left for the whole fleet, and one more may cost %s; %s of %s left on %s",
 			figure(b.GlobalRemaining), figure(b.GlobalCapacity), figure(cost), figure(b.Remaining), figure(b.Capacity), action)
 	}
 	text := fmt.Sprintf("auto refused: %s of %s spent on %s", figure(b.Capacity-b.Remaining), figure(b.Capacity), action)
-	if spent := spentText(b.Charges, false); spent != "" {
+	if spent := w.spent(b.Charges, false); spent != "" {
 		text += ": " + spent
 	}
 	if b.Remaining > 0 {
@@ -61,18 +74,15 @@ func refusedText(b budget.Balance, action string, cost float64) string {
 	return text
 }
 
-// mostCharges is how many charges fit a sentence; the newest say most.
-const mostCharges = 3
-
-// spentText lists charges, newest first.
-func spentText(cs []budget.Charge, named bool) string {
+// spent lists charges, newest first.
+func (w sums) spent(cs []budget.Charge, named bool) string {
 	var parts []string
 	for _, c := range slices.Backward(cs) {
-		if len(parts) == mostCharges {
-			parts = append(parts, fmt.Sprintf("%d more", len(cs)-mostCharges))
+		if len(parts) == w.most {
+			parts = append(parts, fmt.Sprintf("%d more", len(cs)-w.most))
 			break
 		}
-		one := fmt.Sprintf("%s %s at %s", outcomeWord(c.Outcome), figure(c.Cost), minute(c.At))
+		one := fmt.Sprintf("%s %s at %s", outcomeWord(c.Outcome), figure(c.Cost), stamp(c.At, w.now))
 		if named {
 			one = c.Service + "/" + c.Action + " " + one
 		}
@@ -149,10 +159,10 @@ func decisionBalance(v View, d *ledger.Decision) *DecisionBalance {
 	out := &DecisionBalance{
 		Balance:        Balance{Remaining: b.Remaining, Capacity: b.Capacity, GlobalRemaining: b.GlobalRemaining},
 		GlobalCapacity: b.GlobalCapacity,
-		Text:           leftText(b, a.Name),
+		Text:           inFull.left(b, a.Name),
 	}
 	if cost := svc.Remediation.Budget.Costs.Dearest(); !b.Affords(cost) {
-		out.Text = refusedText(b, a.Name, cost)
+		out.Text = inFull.refused(b, a.Name, cost)
 	}
 	out.Text += paidText(v, d)
 	return out
@@ -183,7 +193,7 @@ func outcomeOf(e *ledger.Effect) string {
 func outcomeWord(o compare.Outcome) string {
 	switch o {
 	case "", compare.OutcomeNone, compare.OutcomePending:
-		return "not yet judged"
+		return "not judged yet"
 	}
 	return string(o)
 }

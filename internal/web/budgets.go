@@ -76,7 +76,7 @@ func actionBudget(v View, svc spec.Service, a spec.Action, f Filter) Budget {
 	out := budgetOf(b, budget.Policy{Period: svc.Remediation.Budget.Period, Capacity: svc.Remediation.Budget.Capacity}, v.Now, f)
 	out.Service, out.Action = svc.Name, a.Name
 	out.Resets = resets(v, svc.Name, a.Name, svc.Remediation.Budget.Period)
-	out.Arithmetic = arithmetic(v, svc, a)
+	out.Arithmetic = inFull.arithmetic(v, svc, a)
 	return out
 }
 
@@ -85,7 +85,7 @@ func globalBudget(v View, f Filter) Budget {
 	out := budgetOf(b, v.Global, v.Now, f)
 	out.Resets = resets(v, "", "", v.Global.Period)
 	out.Arithmetic = fmt.Sprintf("%s of %s left for the whole fleet", figure(b.Remaining), figure(b.Capacity))
-	if spent := spentText(b.Charges, true); spent != "" {
+	if spent := inFull.spent(b.Charges, true); spent != "" {
 		out.Arithmetic += ": " + spent
 	}
 	return out

@@ -200,25 +200,28 @@ func (t teller) tried() string {
 	case len(now) == 1:
 		return t.effect(now[0])
 	case len(now) > 1:
-		return fmt.Sprintf("%s; before that %s", t.effect(now[0]), t.rest(now[1:]))
+		return fmt.Sprintf("%s; before it %s", t.effect(now[0]), t.rest(now[1:]))
+	}
+	if text := t.answered(); text != "" {
+		return "nothing in this episode: " + text
 	}
 	none := "nothing in this episode"
-	if t.known.Episode == "" {
-		none = "nothing now"
-	}
-	if no := t.refused(); no != "" {
-		none += ": " + no
+	switch {
+	case t.known.Episode == "" && t.e.Plan.State == string(compare.Met):
+		none = "nothing, it is met"
+	case t.known.Episode == "":
+		none = "nothing yet"
 	}
 	if len(before) > 0 {
-		return fmt.Sprintf("%s; the last was %s", none, t.effect(before[0]))
+		return fmt.Sprintf("%s; the last step was %s", none, t.effect(before[0]))
 	}
-	return none + "; and never anything before"
+	return none + "; nothing was ever tried before"
 }
 
 // rest counts earlier effects by what came of them.
 func (t teller) rest(es []*ledger.Effect) string {
 	if len(es) == 1 {
-		return t.effect(es[0])
+		return fmt.Sprintf("%s at %s: %s", callText(es[0].Claim.Action.Name, es[0].Claim.Parameters), stamp(later(es[0].SentAt(), es[0].ClaimedAt), t.v.Now), outcomeOf(es[0]))
 	}
 	of := map[string]int{}
 	for _, e := range es {
@@ -231,8 +234,14 @@ func (t teller) rest(es []*ledger.Effect) string {
 	return fmt.Sprintf("%d more (%s)", len(es), strings.Join(parts, ", "))
 }
 
-// refused says who did not want what was asked in this episode.
-func (t teller) refused() string {
+// answered says what people were asked in this episode and what they said.
+func (t teller) answered() string {
+	if k, ok := t.v.State.OpenTicket(t.svc.Name); ok {
+		if k.State == approve.Approved {
+			return fmt.Sprintf("%s approved %s (%s) at %s", k.Answers[len(k.Answers)-1].By, actionText(k.Proposal), k.ID, stamp(k.AnsweredAt, t.v.Now))
+		}
+		return fmt.Sprintf("people were asked about %s (%s) at %s", actionText(k.Proposal), k.ID, stamp(k.Asked, t.v.Now))
+	}
 	refused := t.v.State.Refused(t.svc.Name, t.known.Episode)
 	if t.known.Episode == "" || len(refused) == 0 {
 		return ""
@@ -240,10 +249,17 @@ func (t teller) refused() string {
 	k := refused[len(refused)-1]
 	for _, a := range k.Answers {
 		if k.State == approve.Denied && !a.Approve {
-			return fmt.Sprintf("%s denied %s (%s)", a.By, actionText(k.Proposal), k.ID)
+			return fmt.Sprintf("%s denied %s (%s) at %s%s", a.By, actionText(k.Proposal), k.ID, stamp(a.At, t.v.Now), because(a.Reason))
 		}
 	}
-	return fmt.Sprintf("nobody answered %s (%s)", k.ID, actionText(k.Proposal))
+	return fmt.Sprintf("nobody answered %s (%s) in time", actionText(k.Proposal), k.ID)
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
 }
 
 // effect is one step and its measured outcome.
@@ -302,9 +318,20 @@ func (t teller) balance() string {
 	if !ok {
 		return t.fleetBalance()
 	}
-	text := arithmetic(t.v, t.svc, a)
-	if why := t.v.State.Suspended(t.svc.Name, a.Name, t.v.Now); why != "" {
-		text = fmt.Sprintf("%s is suspended: %s; %s", a.Name, why, text)
+	suspended := ""
+	if t.v.State.Suspended(t.svc.Name, a.Name, t.v.Now) != "" {
+		suspended = a.Name + " is suspended; "
+	}
+	if on, _ := t.v.State.InFlight(t.svc.Name, ""); on != nil {
+		// What is charged until the outcome is no verdict on it.
+		return sums{now: t.v.Now, most: 1}.left(balanceOf(t.v, t.svc, a.Name), a.Name)
+	}
+	text := ""
+	for most := mostCharges; most > 0; most-- {
+		text = suspended + sums{now: t.v.Now, most: most}.arithmetic(t.v, t.svc, a)
+		if utf8.RuneCountInString(text) <= HeadlineWidth-TopicWidth {
+			break
+		}
 	}
 	return text
 }

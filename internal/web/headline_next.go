@@ -31,7 +31,7 @@ func (t teller) next() string {
 	case step.Ask:
 		return fmt.Sprintf("it asks a person about %s: %s", t.proposed(), t.reason())
 	case step.Escalate:
-		return "it hands over to people: " + t.reason() + t.pageText()
+		return "it hands over to people: " + t.reason() + t.wouldText() + t.pageText()
 	case step.Propose:
 		if p.Proposal == nil {
 			return "the next pass asks the proposer for one step" + t.ceilingText()
@@ -57,7 +57,11 @@ func (t teller) settling() string {
 	case on.Effect == execute.Unknown:
 		return fmt.Sprintf("nothing, until a person says whether %s acted: it is never sent again", on.Claim.Action.Name)
 	case on.InDoubt():
-		return fmt.Sprintf("it asks what became of %s in each pass and never sends it again; it may still land until %s", on.Claim.Action.Name, stamp(on.Horizon(), t.v.Now))
+		text := fmt.Sprintf("it asks what became of %s in each pass, and never sends it again", on.Claim.Action.Name)
+		if at := on.Horizon(); at.After(t.v.Now) {
+			text += "; it may still land until " + stamp(at, t.v.Now)
+		}
+		return text
 	}
 	due := on.AppliedAt.Add(on.Claim.Action.Settle)
 	return fmt.Sprintf("it measures what %s did, in the first judge window from %s on, and does nothing else until then", on.Claim.Action.Name, stamp(due, t.v.Now))
@@ -77,12 +81,14 @@ func (t teller) holding() string {
 	}
 	d := t.e.Plan.Decision
 	switch {
+	case t.e.Plan.State == string(compare.Unknown):
+		return "nothing while it is not known how it is; each pass measures again" + t.blindText()
 	case d == nil:
 		return "nothing for now: " + t.reason() + t.until()
 	case d.Hold:
 		return fmt.Sprintf("it waits with %s: %s%s", t.proposed(), t.reason(), t.until())
 	case t.has(gate.ReasonMode), t.has(gate.ReasonMaxMode):
-		return fmt.Sprintf("nothing: %s; otherwise %s", t.reason(), t.proposed())
+		return fmt.Sprintf("nothing: %s%s%s", t.reason(), t.wouldText(), t.pageText())
 	}
 	return fmt.Sprintf("nothing: %s%s", t.reason(), t.pageText())
 }
@@ -104,23 +110,9 @@ func (t teller) has(code string) bool {
 	return ok && d.Code == code
 }
 
-// reason is the first reason in words. What a budget refuses stands in the line
-// of the balance.
-func (t teller) reason() string {
-	d, ok := t.first()
-	switch {
-	case !ok:
-		return "no reason is known"
-	case d.Code == gate.ReasonBudgetSpent:
-		return "what is left of its budget does not pay for one more by itself"
-	}
-	text, _, _ := strings.Cut(d.Text, "; a named person raises it with")
-	return text
-}
-
 func (t teller) until() string {
 	d, _ := t.first()
-	if d.Until == nil || strings.Contains(d.Text, "until ") {
+	if d.Until == nil || strings.Contains(d.Text, "until ") || !d.Until.After(t.v.Now) {
 		return ""
 	}
 	return ", until " + stamp(*d.Until, t.v.Now)
@@ -147,12 +139,34 @@ func (t teller) pageText() string {
 	}
 	r := t.svc.Remediation
 	if min(r.Mode, t.v.MaxMode) == spec.Observe && !r.Escalation.Observe {
-		return "; mode observe pages nobody"
+		return "; nobody is paged"
 	}
-	if due := t.known.EpisodeSince.Add(r.EscalateWithin); t.known.Episode != "" && due.After(t.v.Now) && step.Kind(t.e.Plan.Step) != step.Escalate {
+	if due := t.known.EpisodeSince.Add(r.EscalateWithin); t.known.Episode != "" && due.After(t.v.Now) && !t.pagesNow() {
 		return "; it pages at " + stamp(due, t.v.Now)
 	}
 	return ""
+}
+
+// pagesNow: what hands over pages at once, but for a mode that always does.
+func (t teller) pagesNow() bool {
+	return step.Kind(t.e.Plan.Step) == step.Escalate && !t.has(gate.ReasonMode) && !t.has(gate.ReasonMaxMode)
+}
+
+// wouldText is what is not done because of the mode.
+func (t teller) wouldText() string {
+	if t.e.Plan.Proposal == nil || !t.has(gate.ReasonMode) && !t.has(gate.ReasonMaxMode) {
+		return ""
+	}
+	return "; it would be " + t.proposed()
+}
+
+// blindText is when people are told that nobody knows.
+func (t teller) blindText() string {
+	due := t.known.Since.Add(t.svc.Remediation.UnknownFor)
+	if len(t.e.Pages) > 0 || t.known.State != compare.Unknown || !due.After(t.v.Now) || t.known.Reason == compare.LowTraffic {
+		return ""
+	}
+	return "; it pages at " + stamp(due, t.v.Now)
 }
 
 // ceilingText is what the step could lead to at most.
@@ -204,7 +218,7 @@ func (t teller) command() string {
 		return fmt.Sprintf("look at the target, then setpoint settle %s --as landed|not-landed --reason '…'", on.Claim.Decision)
 	}
 	if k, ok := t.v.State.OpenTicket(t.svc.Name); ok {
-		return ticketCommand(k)
+		return t.ticketCommand(k)
 	}
 	for _, f := range t.e.Freezes {
 		return fmt.Sprintf("setpoint thaw %s --reason '…' lets it act again", f.ID)
@@ -224,14 +238,23 @@ func (t teller) command() string {
 	return t.stop()
 }
 
-func ticketCommand(k approve.Ticket) string {
-	if k.State == approve.Approved {
+func (t teller) ticketCommand(k approve.Ticket) string {
+	switch {
+	case k.State == approve.Approved:
 		return fmt.Sprintf("setpoint deny %s --reason '…' stops it while it is not sent", k.ID)
+	case t.v.State.Storm.Holds():
+		return fmt.Sprintf("setpoint deny %s --reason '…'; nothing can be approved while the storm brake is on", k.ID)
 	}
 	return fmt.Sprintf("setpoint approve %s --reason '…', or setpoint deny %s --reason '…'", k.ID, k.ID)
 }
 
 func (t teller) resetCommand() string {
+	if a, ok := t.svc.Action(t.action()); ok {
+		cost := t.svc.Remediation.Budget.Costs.Dearest()
+		if b := balanceOf(t.v, t.svc, a.Name); b.Remaining > 0 && b.Remaining >= cost && b.GlobalRemaining < cost {
+			return "setpoint budget reset --reason '…' --until 24h for the whole fleet"
+		}
+	}
 	return fmt.Sprintf("setpoint budget reset --service %s --action %s --reason '…' --until 24h", t.svc.Name, t.action())
 }
 
@@ -250,13 +273,15 @@ func (t teller) unlock() string {
 	name := t.svc.Name
 	switch d.Code {
 	case gate.ReasonBudgetSpent:
-		return fmt.Sprintf("setpoint get approvals --service %s shows the ticket it opens; or %s", name, t.resetCommand())
+		return "wait for its ticket (setpoint get approvals), or " + t.resetCommand()
 	case gate.ReasonLedgerCeiling:
 		return fmt.Sprintf("setpoint ceiling raise --service %s --action %s --to auto --reason '…'", name, t.action())
-	case gate.ReasonMode:
-		return fmt.Sprintf("setpoint scorecard --service %s says which mode it has earned; mode: stands in %s", name, t.svc.Remediation.Pos)
-	case gate.ReasonMaxMode:
-		return fmt.Sprintf("setpoint scorecard --service %s says what it has earned; limits.maxMode in setpoint.yaml caps it", name)
+	case gate.ReasonMode, gate.ReasonMaxMode:
+		earned := fmt.Sprintf("setpoint scorecard --service %s says which mode it has earned", name)
+		if text := t.byHand(); text != "" {
+			return text + "; " + earned
+		}
+		return earned
 	case gate.ReasonDependency:
 		return t.dependency()
 	case gate.ReasonStorm:
@@ -266,11 +291,24 @@ func (t teller) unlock() string {
 	case gate.ReasonPolicyFault:
 		return "setpoint policy check says what is wrong with the policy"
 	case gate.ReasonRepeat, gate.ReasonOscillation, gate.ReasonFight, gate.ReasonForeignChange:
-		return fmt.Sprintf("%s; setpoint history --service %s --since 24h shows each step", Remedy(d.Code), name)
-	case gate.ReasonUnknown, gate.ReasonSpecProblem, gate.ReasonClock, gate.ReasonSilence, gate.ReasonPersonHold, gate.ReasonClassEscalate:
+		return fmt.Sprintf("mend the cause: setpoint history --service %s --since 24h shows each step", name)
+	case gate.ReasonPersonHold:
+		return "mend it by hand: it is not asked about again in this episode"
+	case gate.ReasonSpecProblem:
+		return fmt.Sprintf("the owner%s has to mend the query or the target: setpoint validate --live", ownerText(t.svc))
+	case gate.ReasonUnknown:
+		return "setpoint validate --live says why nothing is measured"
+	case gate.ReasonClock, gate.ReasonSilence, gate.ReasonClassEscalate:
 		return Remedy(d.Code)
 	}
 	return t.policyRemedy(d.Code)
+}
+
+func ownerText(svc spec.Service) string {
+	if svc.Remediation.Owner == "" {
+		return ""
+	}
+	return " (" + svc.Remediation.Owner + ")"
 }
 
 // policyRemedy is what the author of a rule says that would help.
