@@ -1,21 +1,18 @@
 package spec
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// maxMaintenance bounds a maintenance: Active looks back minute by minute.
-const maxMaintenance = 7 * 24 * time.Hour
-
 // cron is a parsed schedule: one bit set per field.
 type cron struct {
 	minute, hour, dom, month, dow uint64
-	// anyDom and anyDow: the field was *, so the other one alone decides.
-	anyDom, anyDow bool
+	// anyDom and anyDow: the field was *, so the other one alone decides. anyHour:
+	// it is of no hour in particular.
+	anyDom, anyDow, anyHour bool
 }
 
 type cronField struct {
@@ -57,6 +54,7 @@ func parseCron(s string) (cron, error) {
 	c := cron{
 		minute: bits[0], hour: bits[1], dom: bits[2], month: bits[3], dow: bits[4],
 		anyDom: strings.HasPrefix(words[2], "*"), anyDow: strings.HasPrefix(words[4], "*"),
+		anyHour: strings.HasPrefix(words[1], "*"),
 	}
 	if !c.everStarts() {
 		return cron{}, fmt.Errorf("%q never starts: no such day exists", shorten(s))
@@ -150,51 +148,4 @@ func (c cron) matches(t time.Time) bool {
 	default:
 		return dom || dow
 	}
-}
-
-// location resolves a named time zone. "Local" is refused, because it makes
-// one document mean different hours on different hosts.
-func location(name string) (*time.Location, error) {
-	if name == "" || name == "Local" {
-		return nil, errors.New(`names no time zone: write one like Europe/Berlin, or UTC`)
-	}
-	loc, err := time.LoadLocation(name)
-	if err != nil {
-		return nil, fmt.Errorf("%q is no known time zone: write one like Europe/Berlin, or UTC", shorten(name))
-	}
-	return loc, nil
-}
-
-// Active reports whether the maintenance applies at that time, and until when
-// the run that is on then lasts. A schedule that was not loaded is never
-// active.
-func (s Schedule) Active(now time.Time) (bool, time.Time) {
-	c, err := parseCron(s.Cron)
-	if err != nil {
-		return false, time.Time{}
-	}
-	loc, err := location(s.TimeZone)
-	if err != nil {
-		return false, time.Time{}
-	}
-	// The latest start that reaches now: walk back minute by minute, in real
-	// time, so that a change of clocks moves the start and not the length.
-	minute := now.Truncate(time.Minute)
-	for start := minute; now.Sub(start) < s.Duration && minute.Sub(start) <= maxMaintenance; start = start.Add(-time.Minute) {
-		if c.matches(start.In(loc)) {
-			return true, start.Add(s.Duration).UTC()
-		}
-	}
-	return false, time.Time{}
-}
-
-// Active reports whether the maintenance applies to a service at that time.
-func (m Maintenance) Active(service string, now time.Time) bool {
-	for _, s := range m.Services {
-		if s == service {
-			on, _ := m.Schedule.Active(now)
-			return on
-		}
-	}
-	return false
 }

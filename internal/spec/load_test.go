@@ -93,6 +93,9 @@ func TestLoadWhole(t *testing.T) {
 	limits := []any{set.Maintenances, set.Exceptions}
 	wantLimits := []any{
 		[]spec.Maintenance{{
+			Name: "move", Services: []string{"shop"}, Effect: spec.Approval, Owner: "team-payments", Reason: "the database moves",
+			Schedule: spec.Schedule{Start: at(t, "2026-12-01T13:00:00Z"), Duration: 30 * time.Minute, TimeZone: "Europe/Berlin"},
+		}, {
 			Name: "nightly", Services: []string{"shop", "stock"}, Effect: spec.Observe, Owner: "team-payments", Reason: "batch", MutePages: true,
 			Schedule: spec.Schedule{Cron: "0 2 * * *", Duration: time.Hour, TimeZone: "UTC"},
 		}},

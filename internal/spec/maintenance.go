@@ -1,8 +1,8 @@
 package spec
 
 import (
+	"fmt"
 	"time"
-	_ "time/tzdata" // A time zone is known on every host, or on none.
 )
 
 // Maintenance mutes or limits services for a schedule.
@@ -15,13 +15,6 @@ type Maintenance struct {
 	Owner, Reason string
 	MutePages     bool
 	Pos           Position
-}
-
-// Schedule is a cron start with a duration, in a named time zone.
-type Schedule struct {
-	Cron     string
-	Duration time.Duration
-	TimeZone string
 }
 
 // Exception limits one service until a date.
@@ -47,12 +40,6 @@ type maintenanceSpec struct {
 	MutePages bool        `yaml:"mutePages"`
 }
 
-type scheduleDoc struct {
-	Cron     string        `yaml:"cron,required"`
-	Duration time.Duration `yaml:"duration,required"`
-	TimeZone string        `yaml:"timeZone"`
-}
-
 type exceptionDoc struct {
 	Envelope envelope      `yaml:",inline"`
 	Spec     exceptionSpec `yaml:"spec,required"`
@@ -67,24 +54,18 @@ type exceptionSpec struct {
 }
 
 func readMaintenance(d Document) (Maintenance, Faults) {
-	doc := maintenanceDoc{Spec: maintenanceSpec{Schedule: scheduleDoc{TimeZone: "UTC"}}}
+	doc := maintenanceDoc{}
 	c := checker{doc: d, faults: d.Decode(&doc)}
 	s := doc.Spec
 	c.name()
 	c.that(len(s.Services) > 0, "spec.services", "is empty: name the services it is for")
 	c.unique("spec.services", s.Services)
 	c.limits(s.Effect, s.Owner, s.Reason)
-	c.between("spec.schedule.duration", s.Schedule.Duration, time.Minute, maxMaintenance)
-	if _, err := parseCron(s.Schedule.Cron); err != nil {
-		c.fault("spec.schedule.cron", "%s", err)
-	}
-	if _, err := location(s.Schedule.TimeZone); err != nil {
-		c.fault("spec.schedule.timeZone", "%s", err)
-	}
-	return Maintenance{
-		Name: doc.Envelope.Metadata.Name, Services: s.Services, Effect: s.Effect, Schedule: Schedule(s.Schedule),
+	m := Maintenance{
+		Name: doc.Envelope.Metadata.Name, Services: s.Services, Effect: s.Effect, Schedule: c.schedule("spec.schedule", s.Schedule),
 		Owner: s.Owner, Reason: s.Reason, MutePages: s.MutePages, Pos: d.Pos,
-	}, c.faults
+	}
+	return m, c.faults
 }
 
 func readException(d Document) (Exception, Faults) {
@@ -110,3 +91,60 @@ func (c *checker) limits(effect Mode, owner, reason string) {
 
 // Active reports whether the exception still limits its service.
 func (e Exception) Active(now time.Time) bool { return now.Before(e.Until) }
+
+// Active reports whether the maintenance applies to a service at that time.
+func (m Maintenance) Active(service string, now time.Time) bool {
+	for _, s := range m.Services {
+		if s == service {
+			on, _ := m.Schedule.Active(now)
+			return on
+		}
+	}
+	return false
+}
+
+// Expired are the exceptions that have ended and are still in the documents, by
+// name: somebody has to take them out, or renew them.
+func (s Set) Expired(now time.Time) []Exception {
+	var out []Exception
+	for _, e := range s.Exceptions {
+		if !e.Active(now) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// Past are the maintenances that will never be on again, by name.
+func (s Set) Past(now time.Time) []Maintenance {
+	var out []Maintenance
+	for _, m := range s.Maintenances {
+		if m.Schedule.Past(now) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// Mode is the highest mode that the exceptions and maintenances in force leave
+// a service at that time, with the one that says so; Auto and "" without any.
+// While it is Observe only the rules are asked, and nothing is done.
+func (s Set) Mode(service string, now time.Time) (mode Mode, why string) {
+	mode = Auto
+	lower := func(to Mode, kind, name, reason string) {
+		if to < mode {
+			mode, why = to, fmt.Sprintf("%s %s allows %s at most: %s", kind, name, to, reason)
+		}
+	}
+	for _, e := range s.Exceptions {
+		if e.Service == service && e.Active(now) {
+			lower(e.Effect, "exception", e.Name, e.Reason)
+		}
+	}
+	for _, m := range s.Maintenances {
+		if m.Active(service, now) {
+			lower(m.Effect, "maintenance", m.Name, m.Reason)
+		}
+	}
+	return mode, why
+}
