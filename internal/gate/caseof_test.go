@@ -287,6 +287,7 @@ func TestCaseOfKnowsTheLabelsOfAGroup(t *testing.T) {
 	c := copied(granted())
 	c.Facts.Assessment.Objectives[0].Group = `host="a", zone="b"`
 	c.Proposal.Parameters = propose.Parameters{"host": "a", "zone": "b"}
+	c.Facts.Item.Live = propose.Live{"host": "a", "zone": "b"}
 	again, err := gate.CaseOf(input(t, c))
 	if err != nil {
 		t.Fatal(err)

@@ -214,6 +214,20 @@ func undoFloors(c Case) []finding {
 	return nil
 }
 
+// unseen names a parameter whose present value nobody knows although the action
+// promises to restore it; "" when there is none.
+func unseen(c Case, a spec.Action) string {
+	if a.Reversal != spec.Restore || isUndo(c) {
+		return ""
+	}
+	for _, p := range a.Parameters {
+		if _, known := c.Facts.Item.Live[p.Name]; !known || !c.Facts.Item.LiveKnown {
+			return p.Name
+		}
+	}
+	return ""
+}
+
 // holds reports whether a known state has all of the parameters' values.
 func holds(live propose.Live, p propose.Parameters) bool {
 	if len(live) == 0 || len(p) == 0 {

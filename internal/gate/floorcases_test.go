@@ -84,6 +84,10 @@ func floorCases() map[string]floorCase {
 		"BudgetGlobal":  {"both must have room", func(c *gate.Case) { c.Facts.Balance.GlobalRemaining = 1 }, floorWant{gate.Approval, false, "budget-spent", 0, "global balance 1 of 10"}},
 		"ClassApproval": {"class", func(c *gate.Case) { action(c).Class = spec.ClassApproval }, floorWant{gate.Approval, false, "class-approval", 0, "scale has class approval"}},
 		"Irreversible":  {"reversal", func(c *gate.Case) { action(c).Reversal = spec.Irreversible }, floorWant{gate.Approval, false, "irreversible", 0, ""}},
+		"Unseen": {"what was there could not be restored", func(c *gate.Case) {
+			c.Facts.Item.LiveKnown = false
+			action(c).Parameters[0].MaximumFactor = 0
+		}, floorWant{gate.Approval, false, "irreversible", 0, "replicas of the target could not be observed"}},
 		"NoReversal":    {"an unknown reversal is none", func(c *gate.Case) { action(c).Reversal = "" }, floorWant{gate.Approval, false, "irreversible", 0, "scale is unknown"}},
 		"Unmarked":      {"mark", func(c *gate.Case) { action(c).Target.StatusURL = "" }, floorWant{gate.Approval, false, "unmarked", 0, "no statusURL"}},
 		"Warming":       {"the long window is not covered", func(c *gate.Case) { c.Facts.Assessment.Warming, c.Facts.Assessment.WarmingUntil = true, hour }, floorWant{gate.Approval, false, "warming", time.Hour, "warming until 2026-11-29 04:12:00Z"}},

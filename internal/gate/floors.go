@@ -108,6 +108,10 @@ func approvalFloors(c Case, a spec.Action) []finding {
 			"objective %s is missed by %d of its %d groups, the worst is %s, and %s does not name it in its parameters",
 			o.ID, o.GroupsBreached, o.Groups, o.Group, a.Name)}})
 	}
+	if missing := unseen(c, a); missing != "" {
+		fs = append(fs, finding{effectApproval, Reason{Code: ReasonIrreversible, Text: fmt.Sprintf(
+			"%s restores what was observed, and %s of the target could not be observed: it could not be taken back", a.Name, missing)}})
+	}
 	if !f.DocumentsChangedAt.IsZero() {
 		fs = append(fs, finding{effectApproval, Reason{Code: ReasonDocumentsChanged,
 			Text: fmt.Sprintf("the documents of %s changed at %s; auto again after one holdFor (%s) without an episode",

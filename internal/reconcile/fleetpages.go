@@ -79,9 +79,9 @@ func red(n step.NoticeFacts) bool {
 // exceptionPages report what has expired to its owner, until it is removed: an
 // exception that nobody takes out is forgotten, and so is why it was there.
 func (r *Reconciler) exceptionPages(out map[string]escalate.Page, set spec.Set, now time.Time) {
-	for _, e := range set.Exceptions {
+	for _, e := range set.Expired(now) {
 		svc, ok := set.Service(e.Service)
-		if !ok || e.Active(now) {
+		if !ok {
 			continue
 		}
 		id := "exception/" + e.Name

@@ -105,10 +105,12 @@ func sane(p propose.Proposal, who propose.Proposer) propose.Proposal {
 	return p
 }
 
-// proposer: mode observe never sends anything to a model, and neither does a
-// dry pass that was not told to.
+// proposer: mode observe never sends anything to a model, whether the document
+// says it or an exception that is in force, and neither does a dry pass that was
+// not told to.
 func (p *pass) proposer() Proposer {
-	if p.askModel || !p.dry && p.mode() > spec.Observe {
+	limited, _ := p.fleet.set.Mode(p.svc.Name, p.now)
+	if p.askModel || !p.dry && min(p.mode(), limited) > spec.Observe {
 		return p.r.o.Proposer
 	}
 	switch {

@@ -264,6 +264,7 @@ func TestUnansweredDoubtPages(t *testing.T) {
 	w := newWorld(t)
 	w.set.Services[0].Remediation.Actions[0].Target.StatusURL = "http://127.0.0.1:1/gone"
 	w.set.Services[0].Remediation.Actions[0].Parameters[0].MaximumFactor = 0
+	w.set.Services[0].Remediation.Actions[0].Reversal = spec.Transient // what restores must be seen
 	w.cfg.Executors.Webhook.Allow = append(w.cfg.Executors.Webhook.Allow, "http://127.0.0.1:1/")
 	w.restart()
 	w.healthy()

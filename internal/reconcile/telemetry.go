@@ -48,6 +48,8 @@ type telemetry struct {
 	timeToMet      prometheus.Histogram
 	conflicts      *prometheus.CounterVec
 	clocksApart    prometheus.Gauge
+	storm          prometheus.Gauge
+	drifting       *prometheus.GaugeVec
 	shadows        *prometheus.CounterVec
 	shadowDiffs    *prometheus.CounterVec
 }
@@ -91,6 +93,8 @@ func newTelemetry(reg prometheus.Registerer) (*telemetry, error) {
 		measurementAge: gauge("setpoint_measurement_age_seconds", "Age of the newest sample under an objective.", "service", "slo"),
 		decisions:      counter("setpoint_decisions_total", "Recorded decisions.", "service", "action", "verdict", "reason"),
 		effects:        counter("setpoint_effects_total", "What became of what was sent.", "service", "action", "effect"),
+		storm:          prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_storm", Help: "1 while the storm brake is on."}),
+		drifting:       gauge("setpoint_drift_services", "Services with an open episode, by present state.", "state"),
 		conflicts:      counter("setpoint_key_conflicts_total", "Claims refused because the key is held with other bytes.", "service"),
 		clocksApart:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_clocks_apart", Help: "1 while the clocks of host, ledger and sources differ by more than 5 s, which holds everything."}),
 		shadows:        counter("setpoint_policy_shadow_decisions_total", "Recorded decisions that the shadow policy was asked about: same, differs or fault.", "result"),
@@ -129,7 +133,7 @@ func (t *telemetry) register(reg prometheus.Registerer) error {
 		t.passDuration, t.passes, t.lastPass, t.sweepLate, t.serviceState, t.errorBudget, t.measurementAge,
 		t.decisions, t.effects, t.outcomes, t.balance, t.pagesOpen, t.receiverFails, t.policyInfo, t.policyFailed, t.shadowFailed,
 		t.modelRequests, t.modelTokens, t.writable, t.isFrozen, t.approvalsOpen, t.approvalWait, t.driftAge, t.timeToMet,
-		t.conflicts, t.clocksApart, t.shadows, t.shadowDiffs,
+		t.conflicts, t.clocksApart, t.storm, t.drifting, t.shadows, t.shadowDiffs,
 	} {
 		errs = append(errs, reg.Register(c))
 	}
@@ -198,6 +202,7 @@ func (t *telemetry) recovered(took time.Duration) { t.timeToMet.Observe(took.Sec
 // the age of open episodes.
 func (t *telemetry) folded(s *ledger.State, set spec.Set, global budget.Policy, now time.Time) {
 	charges := s.Charges()
+	drifting := map[compare.State]int{compare.Met: 0, compare.Breached: 0, compare.Unknown: 0}
 	for _, svc := range set.Services {
 		own := budget.Policy{Period: svc.Remediation.Budget.Period, Capacity: svc.Remediation.Budget.Capacity}
 		for _, a := range svc.Remediation.Actions {
@@ -208,9 +213,14 @@ func (t *telemetry) folded(s *ledger.State, set spec.Set, global budget.Policy, 
 		age := 0.0
 		if known, _ := s.Service(svc.Name); known.Episode != "" {
 			age = now.Sub(known.EpisodeSince).Seconds()
+			drifting[known.State]++
 		}
 		t.driftAge.WithLabelValues(svc.Name).Set(age)
 	}
+	for state, n := range drifting {
+		t.drifting.WithLabelValues(string(state)).Set(float64(n))
+	}
+	t.storm.Set(bit(s.Storm.Holds()))
 	frozen := false
 	for _, f := range s.Freezes {
 		frozen = frozen || f.Until.IsZero() || now.Before(f.Until)
