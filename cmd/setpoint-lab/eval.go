@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/lab/incident"
 	"github.com/setpoint-dev/setpoint/internal/lab/scenario"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
@@ -67,9 +68,15 @@ by the actuator's journal, acts on unknown by the ledger, pages by the pager.
 All three are scripts. None is a language model, no figure here says anything
 about the quality of one, and the proposer openai is not in this version.
 
-Exit code 1: the rules do not reach what a scenario says is right, or any
-proposer brought about a double effect or an act on an unknown state.`,
+A suite of incidents, as evals/incidents, rebuilds what happened to others. Each
+says itself what is proposed and what is right, so it takes no proposer and no
+seeds, and prints one line for each service of which there is something to say.
+
+Exit code 1: the rules do not reach what a scenario says is right, an incident
+did not get its right answer, or any proposer brought about a double effect or
+an act on an unknown state.`,
 		Example: `  setpoint-lab eval run
+  setpoint-lab eval run --suite evals/incidents
   setpoint-lab eval run --suite evals/bad-release.yaml --proposer rules --seeds 5
   setpoint-lab eval run -o json > report.json`,
 		Args:          cobra.NoArgs,
@@ -79,7 +86,7 @@ proposer brought about a double effect or an act on an unknown state.`,
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&f.suite, "suite", "evals", "a scenario's file, or a folder of them")
+	cmd.Flags().StringVar(&f.suite, "suite", "evals", "a scenario's or an incident's file, or a folder of either")
 	cmd.Flags().StringVar(&f.proposer, "proposer", "", "rules, noop or restart-always (default all three)")
 	cmd.Flags().IntVar(&f.seeds, "seeds", 1, "how many seeds to play, counted up from the scenario's own")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table or json")
@@ -112,6 +119,9 @@ func (f evalFlags) check() error {
 func (f evalFlags) run(ctx context.Context, out, progress io.Writer) error {
 	if err := f.check(); err != nil {
 		return err
+	}
+	if incident.Holds(f.suite) {
+		return f.incidents(ctx, out, progress)
 	}
 	proposers, err := f.proposers()
 	if err != nil {
