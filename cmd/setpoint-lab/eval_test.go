@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/lab/incident"
 	"github.com/setpoint-dev/setpoint/internal/lab/scenario"
 )
 
@@ -28,16 +31,18 @@ func TestEvalRefusesByName(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		"openai":   {"a model's proposer is no script, and nothing may be reported in its name", []string{"run", "--proposer", "openai"}, "proposer openai: not in this version; it has noop, restart-always, rules"},
-		"hostile":  {"named by the contract, not built", []string{"run", "--proposer", "hostile"}, "not in this version"},
-		"typing":   {"a word that nobody planned", []string{"run", "--proposer", "rulez"}, `unknown proposer "rulez", want one of noop, restart-always, rules`},
-		"junit":    {"named by the contract, not built", []string{"run", "-o", "junit"}, "-o junit: not in this version; it has table and json"},
-		"html":     {"named by the contract, not built", []string{"run", "-o", "html"}, "-o html: not in this version; it has table and json"},
-		"output":   {"a word that nobody planned", []string{"run", "-o", "xml"}, "unknown output"},
-		"seeds":    {"no run proves nothing", []string{"run", "--seeds", "0"}, "want at least 1"},
-		"compare":  {"named by the contract, not built", []string{"compare", "a.json", "b.json"}, "eval compare: not in this version"},
-		"no suite": {"a suite that is not there", []string{"run", "--suite", "nowhere"}, "--suite"},
-		"unknown":  {"a subcommand that is not there", []string{"rum"}, `unknown command "rum"`},
+		"openai":                    {"a model's proposer is no script, and nothing may be reported in its name", []string{"run", "--proposer", "openai"}, "proposer openai: not in this version; it has noop, restart-always, rules"},
+		"hostile":                   {"named by the contract, not built", []string{"run", "--proposer", "hostile"}, "not in this version"},
+		"typing":                    {"a word that nobody planned", []string{"run", "--proposer", "rulez"}, `unknown proposer "rulez", want one of noop, restart-always, rules`},
+		"junit":                     {"named by the contract, not built", []string{"run", "-o", "junit"}, "-o junit: not in this version; it has table and json"},
+		"html":                      {"named by the contract, not built", []string{"run", "-o", "html"}, "-o html: not in this version; it has table and json"},
+		"output":                    {"a word that nobody planned", []string{"run", "-o", "xml"}, "unknown output"},
+		"seeds":                     {"no run proves nothing", []string{"run", "--seeds", "0"}, "want at least 1"},
+		"compare":                   {"named by the contract, not built", []string{"compare", "a.json", "b.json"}, "eval compare: not in this version"},
+		"a proposer of an incident": {"an incident says itself who proposes what", []string{"run", "--suite", "../../evals/incidents", "--proposer", "rules"}, "--proposer and --seeds are of scenarios"},
+		"seeds of an incident":      {"there is no chance in it", []string{"run", "--suite", "../../evals/incidents", "--seeds", "2"}, "--proposer and --seeds are of scenarios"},
+		"no suite":                  {"a suite that is not there", []string{"run", "--suite", "nowhere"}, "--suite"},
+		"unknown":                   {"a subcommand that is not there", []string{"rum"}, `unknown command "rum"`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -126,5 +131,61 @@ func TestVerdictHoldsEverybodyToWhatMustNeverHappen(t *testing.T) {
 				t.Errorf("verdict %v, want %q: %s", err, tc.want, tc.reason)
 			}
 		})
+	}
+}
+
+// One incident, in both outputs.
+func TestEvalRunPlaysIncidents(t *testing.T) {
+	const file = "../../evals/incidents/approver-away.yaml"
+	table, progress, err := runEval(t, "run", "--suite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(table), "\n")
+	if len(lines) != 2 || !strings.HasPrefix(lines[0], "INCIDENT") {
+		t.Fatalf("table:\n%s\nwant a head and one line", table)
+	}
+	for _, want := range []string{"approver-away", "payments", "breached", "restart expired", "approval-needed, approval-expired", "deny: person-said-no"} {
+		if !strings.Contains(lines[1], want) {
+			t.Errorf("line %q, want %q in it", lines[1], want)
+		}
+	}
+	if !strings.HasSuffix(lines[1], "right") || !strings.Contains(progress, "1 of 1: approver-away, right") {
+		t.Errorf("line %q, progress %q", lines[1], progress)
+	}
+
+	text, _, err := runEval(t, "run", "--suite", file, "-o", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list struct {
+		Kind  string
+		Items []incident.Score
+	}
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		t.Fatalf("standard output is no JSON: %v\n%s", err, text)
+	}
+	if list.Kind != "IncidentList" || len(list.Items) != 1 || list.Items[0].Services[0].Approvals[0] != "restart expired" {
+		t.Errorf("got %+v", list)
+	}
+}
+
+// A right answer that is missed is an error that names it, beside the table.
+func TestEvalRunFailsWhereAnAnswerIsMissed(t *testing.T) {
+	data, err := os.ReadFile("../../evals/incidents/approver-away.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(data), "  effects: {}\n", "  effects: {payments: [bounce]}\n", 1)
+	file := filepath.Join(t.TempDir(), "changed.yaml")
+	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	table, _, err := runEval(t, "run", "--suite", file)
+	if err == nil || !strings.Contains(err.Error(), "payments: the actuators carried out [], want [bounce]") {
+		t.Errorf("error %v", err)
+	}
+	if !strings.Contains(table, "wrong") {
+		t.Errorf("the table does not say so:\n%s", table)
 	}
 }

@@ -163,7 +163,8 @@ func TestTheSuiteIsWhole(t *testing.T) {
 		"I08-telemetry-outage-reads-as-zero", "I11-restart-thundering-herd", "I13-quota-lowered-by-bad-usage-data",
 		"I15-certificate-expiry", "I16-memory-leak-restart-buys-time", "I19-poison-message", "I21-unsupported-downgrade-shared-naming",
 		"late-observation", "lost-answer", "one-sli-blank", "superseded-plan", "empty-set", "healing-spreads-the-fault",
-		"short-partition", "approver-away", "drastic-remedy", "faster-evaluation", "failing-executor",
+		"short-partition", "approver-away", "drastic-remedy", "faster-evaluation", "failing-executor", "made-worse-and-undone", "foreign-change",
+		"two-controllers", "back-and-forth", "source-lost", "paused-and-recovered", "never-met", "exception-over",
 	} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%s is not in it", want)
