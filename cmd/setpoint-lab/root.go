@@ -29,6 +29,7 @@ model is asked and nothing leaves this machine.`,
 		demoCommand(), newEvalCommand(), fakemodelCommand(), fakepagerCommand(), effectdCommand(), faultproxyCommand(), crashCommand(), checkCommand(), simCommand(),
 	)
 	root.AddCommand(mutantsCommand())
+	root.AddCommand(worstCommand())
 	return root
 }
 
