@@ -88,12 +88,13 @@ func (r *Reconciler) newPass(f *fleet, svc spec.Service, now time.Time) *pass {
 	}
 }
 
-// measure asks for what the fleet's measurement does not hold already.
+// measure asks afresh for a pass between sweeps: a hint or a person's answer
+// asked for it, and what is held would show it nothing new.
 func (p *pass) measure(ctx context.Context) {
 	ctx, end := p.span(ctx, "measure")
 	defer end()
 	if !p.fleet.together {
-		p.lookAgain(ctx, (*watch).due)
+		p.lookAgain(ctx, (*watch).renew)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/lab/checker"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
 // TestGoodHistory: nothing is named, and nothing went unchecked.
@@ -94,7 +95,7 @@ func TestEachInvariantIsNamed(t *testing.T) {
 				edit(h, name, func(c *ledger.Claim) { c.Target = k4.spec().Canonical() })
 			}
 		}, names{checker.OneInFlight}},
-		"unknown stays locked": {"only a person ends it", func(h *history) { h.drop("found.k2"); h.drop("outcome.k2") }, names{checker.OneInFlight}},
+		"unknown stays locked": {"only a person ends it", func(h *history) { h.drop("found.k2"); h.drop("outcome.k2"); h.undoes("") }, names{checker.OneInFlight}},
 
 		"spacing":     {"two starts are apart", func(h *history) { h.o.MinSpacing = 14 * time.Minute }, names{checker.MinSpacing}},
 		"frozen":      {"a freeze stops what was not started", func(h *history) { h.put("after.k1", ledger.KindFreeze, "", frozenAt(1.1)) }, names{checker.NotFrozen}},
@@ -106,10 +107,11 @@ func TestEachInvariantIsNamed(t *testing.T) {
 		"started twice": {"there is one start", func(h *history) { h.put("sent.k1", ledger.KindStarted, "checkout", ledger.Started{Key: k1.key()}) }, names{checker.NeverResent}},
 		"resent":        {"in doubt is not sent again", func(h *history) { h.request(k2, unapplied(execute.Failed)) }, names{checker.NeverResent}},
 		"settled twice": {"in doubt is left once", func(h *history) { h.put("checkpoint", ledger.KindSettled, "search", settled(s4)) }, names{checker.NeverResent}},
-		"found by none": {"only a person ends unknown", func(h *history) { edit(h, "found.k2", func(s *ledger.Settled) { s.By = "observation" }) }, names{checker.OneInFlight, checker.NeverResent, checker.StateMachine}},
+		"found by none": {"only a person ends unknown", func(h *history) { edit(h, "found.k2", func(s *ledger.Settled) { s.By = "observation" }); h.undoes("") }, names{checker.OneInFlight, checker.NeverResent, checker.StateMachine}},
 		"found no-op": {"and says landed or not", func(h *history) {
 			edit(h, "found.k2", func(s *ledger.Settled) { s.Effect = execute.NoOp })
 			h.drop("outcome.k2")
+			h.undoes("")
 		}, names{checker.OneInFlight, checker.NeverResent}},
 		"claims unknown": {"unknown is no breach", func(h *history) { edit(h, "claim.k1", func(c *ledger.Claim) { c.State = compare.Unknown }) }, names{checker.KnownBreach}},
 		"no state":       {"nor is no state", func(h *history) { edit(h, "claim.k1", func(c *ledger.Claim) { c.State = "" }) }, names{checker.KnownBreach}},
@@ -122,6 +124,16 @@ func TestEachInvariantIsNamed(t *testing.T) {
 		"went met": {"a met SLO is not acted on", func(h *history) {
 			h.put("before.k5", ledger.KindState, "checkout", ledger.StateChange{To: compare.Met})
 		}, names{checker.KnownBreach}},
+		"storm":           {"nothing is done in a storm", func(h *history) { h.put("before.k1", ledger.KindStorm, "", ledger.Storm{Phase: ledger.StormOn}) }, names{checker.NotInStorm}},
+		"easing":          {"nor while it eases", func(h *history) { h.put("before.k1", ledger.KindStorm, "", ledger.Storm{Phase: ledger.StormEasing}) }, names{checker.NotInStorm}},
+		"undo of nothing": {"an undo takes back what was done", func(h *history) { h.undoes("checkout:1-600") }, names{checker.UndoOnce}},
+		"undo of help": {"and what was judged worsened", func(h *history) {
+			edit(h, "outcome.k2", func(o *ledger.Outcome) { o.Judgement.Outcome = compare.OutcomeImproved })
+		}, names{checker.UndoOnce}},
+		"undo elsewhere": {"on the same target", func(h *history) {
+			h.undoes(k2.key())
+			edit(h, "claim.k2", func(c *ledger.Claim) { c.Action.Reversal = spec.Transient })
+		}, names{checker.UndoOnce}},
 		"unknown, undo":  {"an undo needs to know too", func(h *history) { edit(h, "claim.k3", func(c *ledger.Claim) { c.State = compare.Unknown }) }, names{checker.KnownBreach}},
 		"never measured": {"nothing is known of it", func(h *history) { h.drop("search.breached") }, names{checker.KnownBreach}},
 
@@ -149,6 +161,7 @@ func TestEachInvariantIsNamed(t *testing.T) {
 		"ended, and not started": {"even if nothing came of it", func(h *history) {
 			h.put("before.k2", ledger.KindTicketEnd, "checkout", ended(h))
 			h.put("start.k2", ledger.KindVoid, "checkout", voided(k2))
+			h.undoes("")
 			for _, name := range []string{"receipt.k2", "unknown.k2", "found.k2", "outcome.k2"} {
 				h.drop(name)
 			}

@@ -21,6 +21,7 @@ func (r *run) claim(c ledger.Claim) {
 	r.known(c)
 	r.alone(c)
 	r.afforded(c)
+	r.braked(c)
 	l := &life{service: r.now.Service, claim: c, claimSeq: r.now.Seq, claimedAt: r.now.Time, effect: execute.Claimed}
 	r.lives[c.Key] = l
 	r.order = append(r.order, l)

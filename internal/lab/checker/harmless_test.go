@@ -108,6 +108,7 @@ func TestNothingIsNamedThatMayBe(t *testing.T) {
 				h.drop(name)
 			}
 			h.unsend(k2.key())
+			h.undoes("")
 		}, checker.Report{Requests: 5, Effects: 4}},
 	}
 	for name, tc := range cases {

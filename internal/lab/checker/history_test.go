@@ -225,6 +225,11 @@ func (h *history) judge(a action, at float64, o compare.Outcome, cost float64) {
 		ledger.Outcome{Key: a.key(), Judgement: compare.Judgement{Outcome: o, Decided: true}, Cost: cost})
 }
 
+// undoes names what the undo of the history takes back.
+func (h *history) undoes(key gate.Key) {
+	edit(h, "claim.k3", func(c *ledger.Claim) { c.Undoes = key })
+}
+
 func (h *history) state(name, service string, at float64, to compare.State) {
 	h.add(name, at, ledger.KindState, service, ledger.StateChange{To: to})
 }
@@ -283,6 +288,7 @@ func good(t testing.TB) *history {
 	})
 	// The undo.
 	h.claim(k3)
+	h.undoes(k2.key())
 	h.start(k3)
 	h.request(k3)
 	h.receipt(k3, execute.Applied)

@@ -28,6 +28,8 @@ const (
 	OncePerWindow  Invariant = "once-per-window"
 	JournalAgrees  Invariant = "journal-agrees"
 	VoidButSent    Invariant = "void-but-sent"
+	NotInStorm     Invariant = "not-in-storm"
+	UndoOnce       Invariant = "undo-once"
 )
 
 // invariants is every invariant in the order in which they are shown, with a
@@ -59,6 +61,8 @@ var invariants = []struct {
 	{OncePerWindow, "once-per-window", "a window is asked for once and has one proposal"},
 	{JournalAgrees, "journal-agrees", "what the ledger says of an effect is what the actuator says"},
 	{VoidButSent, "void-but-sent", "what the ledger calls void was not sent"},
+	{NotInStorm, "not-in-storm", "nothing is claimed or approved while the storm brake is on"},
+	{UndoOnce, "undo-once", "an undo takes back an effect that was judged worsened, of an action that can be, and is sent once"},
 }
 
 // Word is a short name beside the number.

@@ -15,6 +15,7 @@ func (r *run) start(l *life) {
 	r.capped(l, "", r.o.EffectsPerHour)
 	r.capped(l, l.service, r.o.EffectsPerServicePerHour)
 	r.starts = append(r.starts, l)
+	r.undoStarts(l)
 }
 
 // spaced checks the time since the last start on the service. An undo need not

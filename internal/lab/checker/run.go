@@ -38,6 +38,10 @@ type run struct {
 	thawed     map[string]bool
 	resets     []reset
 	starts     []*life
+	// storm: the brake is on.
+	storm bool
+	// undone are the starts of undos, by the key that they take back.
+	undone map[gate.Key]int
 }
 
 // life is what became of one key.
@@ -87,7 +91,7 @@ func newRun(x ledger.Exported, o Options) *run {
 		report: Report{Violations: []Violation{}, Entries: len(x.Entries)},
 		lives:  map[gate.Key]*life{}, decisions: map[string]decision{}, tickets: map[string]*ticket{},
 		states: map[string]compare.State{}, windows: map[string]*windows{}, spentUntil: -1 << 62,
-		asked: map[string]int{}, thawed: map[string]bool{},
+		asked: map[string]int{}, thawed: map[string]bool{}, undone: map[gate.Key]int{},
 	}
 }
 
@@ -123,6 +127,8 @@ func (r *run) command(body any) {
 		r.resets = append(r.resets, reset{service: r.now.Service, action: b.Action, at: r.now.Time, until: b.Until})
 	case ledger.Lowered:
 		r.lowered(b)
+	case ledger.Storm:
+		r.storm = b.Phase != ledger.StormOff
 	case ledger.Adopted:
 		r.spentUntil = r.now.Time.Unix()
 	}

@@ -94,6 +94,7 @@ func (r *run) answer(t *ticket, a approve.Answer) {
 		r.hold(DenyStops)
 		return
 	}
+	r.approvedInStorm(t.body.Key)
 	mark(t.yes, a)
 	mark(t.late, a)
 	if t.enough(t.yes) {
