@@ -162,7 +162,25 @@ func (n *night) tried(minutes int, action string, p propose.Parameters, o compar
 
 // ticket asks about scale, so many minutes ago.
 func (n *night) ticket(minutes int) string {
-	key := gate.KeyOf("checkout", gate.WindowAt(before(minutes), 10*time.Minute))
+	return n.ticketIn(gate.KeyOf("checkout", gate.WindowAt(before(minutes), 10*time.Minute)), minutes)
+}
+
+func (n *night) answer(id string, minutes int, yes bool) {
+	n.add(minutes, ledger.KindAnswer, "checkout", approve.Answer{Ticket: id, By: "os:alice", Via: "cli", Approve: yes, At: before(minutes), Reason: "not tonight", Satisfies: []int{0}})
+}
+
+// refusedNow is what the gate says of a proposal in the window of three o'clock,
+// recorded a moment ago.
+func (n *night) refusedNow(action string, p propose.Parameters) {
+	n.wants(action, p)
+	r := n.result()
+	window := gate.WindowAt(three, 10*time.Minute).String()
+	n.add(0, ledger.KindDecision, "checkout", ledger.Decided{
+		Window: window, Episode: n.state.Services["checkout"].Episode, Key: r.Key, Step: string(r.Step.Kind), Proposal: *n.asked, Decision: *r.Decision, Mode: n.svc.Remediation.Mode,
+	})
+}
+
+func (n *night) ticketIn(key gate.Key, minutes int) string {
 	e := n.add(minutes, ledger.KindTicket, "checkout", approve.Ticket{
 		Service: "checkout", Episode: n.state.Services["checkout"].Episode, Key: key, Digest: "digest", Asked: before(minutes), Expires: before(minutes - 15),
 		Proposal: propose.Proposal{Kind: propose.KindAction, Action: "scale", Parameters: six}, Needs: []gate.Need{{Reason: "x", Approvers: []string{"os:alice"}, Quorum: 1}},
@@ -184,6 +202,7 @@ func (n *night) result() reconcile.Result {
 	f.Assessment, f.Since, f.Episode = n.a, known.Since, known.Episode
 	limits := gate.Limits{MaxMode: n.max, EffectsPerHour: 60, EffectsPerServicePerHour: 20, OpenApproval: 5, MinSpacing: 2 * time.Minute, PermitTTL: 30 * time.Second}
 	s := step.Situation{Service: n.svc, Facts: f, Limits: limits, Window: gate.WindowAt(three, 10*time.Minute)}
+	s.Record = known.Windows[s.Window.String()]
 	s.InFlight, _ = n.state.InFlight("checkout", "")
 	if k, ok := n.state.OpenTicket("checkout"); ok {
 		s.Ticket = &k
@@ -255,14 +274,23 @@ var nights = map[string]func(n *night){
 	"approved": func(n *night) {
 		n.breached(14)
 		id := n.ticket(4)
-		n.add(1, ledger.KindAnswer, "checkout", approve.Answer{Ticket: id, By: "os:alice", Via: "cli", Approve: true, At: before(1), Satisfies: []int{0}})
+		n.answer(id, 1, true)
 	},
 	"denied": func(n *night) {
 		n.breached(24)
 		id := n.ticket(14)
-		n.add(9, ledger.KindAnswer, "checkout", approve.Answer{Ticket: id, By: "os:alice", Via: "cli", At: before(9), Reason: "not tonight", Satisfies: []int{0}})
+		n.answer(id, 9, false)
 		n.facts.PersonHold = id + " was denied by os:alice"
 		n.wants("scale", six)
+	},
+	"denied-now": func(n *night) {
+		n.breached(24)
+		n.answer(n.ticketIn(gate.KeyOf("checkout", gate.WindowAt(three, 10*time.Minute)), 2), 1, false)
+	},
+	"observe-later": func(n *night) {
+		n.svc.Remediation.Mode = spec.Observe
+		n.breached(6)
+		n.refusedNow("scale", six)
 	},
 	"suspended": func(n *night) {
 		n.breached(100)

@@ -29,6 +29,14 @@ type kind struct {
 	show   func(*lister) error
 }
 
+// none is what is missing from an empty list.
+func (k kind) none() string {
+	if k.name == "drift" {
+		return "drift: no service has an open episode"
+	}
+	return k.name
+}
+
 func kinds() []kind {
 	return []kind{
 		{name: "services", live: true, faults: true, show: list(web.Services, servicesTable)},
@@ -149,7 +157,7 @@ func (l *lister) show(t *table, names []string) error {
 		return nil
 	}
 	if len(names) == 0 {
-		l.app.say("no %s", l.kind.name)
+		l.app.say("no %s", l.kind.none())
 		return nil
 	}
 	if err := t.write(l.app.out, l.app.colour); err != nil {

@@ -111,7 +111,8 @@ func driftPending(v View, svc spec.Service, known ledger.Service) Pending {
 	if known.State == compare.Met {
 		return Pending{Code: "hold-for", Text: "met again, and over after holdFor", Until: when(known.HeldSince.Add(svc.Remediation.HoldFor))}
 	}
-	if r, ok := v.Last[svc.Name]; ok && len(r.Step.Reasons) > 0 {
+	// That a window is spent says less than why its proposal was refused.
+	if r, ok := v.Last[svc.Name]; ok && len(r.Step.Reasons) > 0 && r.Step.Reasons[0].Code != step.ReasonWindowSpent {
 		d := details(r.Step.Reasons)[0]
 		if r.Decision != nil && len(r.Decision.Reasons) > 0 {
 			d = details(r.Decision.Reasons)[0]

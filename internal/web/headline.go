@@ -14,7 +14,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
-	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
@@ -49,13 +48,16 @@ type teller struct {
 	e     Explanation
 	svc   spec.Service
 	known ledger.Service
+	// spent is until when the window is: its one proposal was refused.
+	spent time.Time
 }
 
 // headline answers what whoever is woken asks, in their order.
 func headline(v View, e Explanation) []Line {
 	svc, _ := v.Set.Service(e.Plan.Service)
 	known, _ := v.State.Service(e.Plan.Service)
-	t := teller{v, e, svc, known}
+	t := teller{v: v, e: e, svc: svc, known: known}
+	t.recall()
 	out := []Line{
 		{TopicState, t.state()}, {TopicTried, t.tried()}, {TopicNext, t.next()}, {TopicYou, t.you()}, {TopicBalance, t.balance()},
 	}
@@ -151,34 +153,6 @@ func (t teller) numbers(o Objective) string {
 	text := fmt.Sprintf("%s %s errors in %s, target %s allows %s", o.Name, percent(*o.JudgeErrorRatio), duration(window), percent(o.Target), percent(1-o.Target))
 	if o.Groups > 0 && o.GroupsBreached != nil && *o.GroupsBreached > 0 {
 		text += fmt.Sprintf(" (worst %s, %d of %d groups)", o.Group, *o.GroupsBreached, o.Groups)
-	}
-	return text
-}
-
-// unknowns are the reasons for knowing nothing, in words.
-var unknowns = map[compare.Reason]string{
-	measure.NoData: "there is no data", measure.NotMeasured: "nothing was measured yet", measure.SourceError: "the source does not answer",
-	measure.SourceRefused: "the source refuses the query", measure.QueryError: "the query is wrong", measure.ClockSkew: "the clocks differ",
-	measure.Partial: "the answer is not whole", measure.SeveralSeries: "the query gives several series",
-	compare.Stale: "the newest sample is too old", compare.LowTraffic: "there is too little traffic to tell", compare.TrafficLost: "the traffic is gone",
-	compare.Conflicting: "the places that measure it disagree", compare.PartlyUnknown: "another objective is unknown", notObserved: "no pass has seen it yet",
-}
-
-func unknownText(o Objective, reason string) string {
-	r := compare.Reason(o.Reason)
-	if r == "" {
-		r = compare.Reason(reason)
-	}
-	text, ok := unknowns[r]
-	if !ok {
-		text = strings.ReplaceAll(string(r), "-", " ")
-	}
-	text = o.Name + ": " + text
-	if o.UnknownFrom != "" {
-		text += " (" + o.UnknownFrom + ")"
-	}
-	if o.Detail != "" {
-		text += ": " + o.Detail
 	}
 	return text
 }

@@ -83,14 +83,16 @@ func (t teller) holding() string {
 	switch {
 	case t.e.Plan.State == string(compare.Unknown):
 		return "nothing while it is not known how it is; each pass measures again" + t.blindText()
+	case d == nil && !t.spent.IsZero():
+		return t.nothing() + ": people did not agree in this window" + t.pageText()
 	case d == nil:
 		return "nothing for now: " + t.reason() + t.until()
 	case d.Hold:
 		return fmt.Sprintf("it waits with %s: %s%s", t.proposed(), t.reason(), t.until())
 	case t.has(gate.ReasonMode), t.has(gate.ReasonMaxMode):
-		return fmt.Sprintf("nothing: %s%s%s", t.reason(), t.wouldText(), t.pageText())
+		return fmt.Sprintf("%s: %s%s%s", t.nothing(), t.reason(), t.wouldText(), t.pageText())
 	}
-	return fmt.Sprintf("nothing: %s%s", t.reason(), t.pageText())
+	return fmt.Sprintf("%s: %s%s", t.nothing(), t.reason(), t.pageText())
 }
 
 // first is the reason that decides: those of a decision stand strictest first.
@@ -292,7 +294,7 @@ func (t teller) unlock() string {
 		return "setpoint policy check says what is wrong with the policy"
 	case gate.ReasonRepeat, gate.ReasonOscillation, gate.ReasonFight, gate.ReasonForeignChange:
 		return fmt.Sprintf("mend the cause: setpoint history --service %s --since 24h shows each step", name)
-	case gate.ReasonPersonHold:
+	case gate.ReasonPersonHold, step.ReasonWindowSpent:
 		return "mend it by hand: it is not asked about again in this episode"
 	case gate.ReasonSpecProblem:
 		return fmt.Sprintf("the owner%s has to mend the query or the target: setpoint validate --live", ownerText(t.svc))

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/measure"
+	"github.com/setpoint-dev/setpoint/internal/step"
 )
 
 // The forms in which a reason carries what a person at night reads over: the
@@ -63,6 +66,28 @@ func (t teller) reason() string {
 	return brief(text, t.v.Now)
 }
 
+// recall takes what was decided in a window that is spent for what is decided
+// now: why its proposal was refused says more than that it was.
+func (t *teller) recall() {
+	first, _ := t.first()
+	if t.e.Plan.Decision != nil || first.Code != step.ReasonWindowSpent || first.Until == nil {
+		return
+	}
+	t.spent = *first.Until
+	if d := t.v.State.Decisions[t.known.Decision]; d != nil && string(d.Key) == t.e.Plan.Key && d.Decision.Verdict == gate.Deny {
+		t.e.Plan.Decision, t.e.Plan.Proposal = verdictOf(d.Decision), proposalOf(d.Proposal)
+	}
+}
+
+// nothing begins a sentence that says why nothing is done, and until when at
+// least.
+func (t teller) nothing() string {
+	if t.spent.IsZero() {
+		return "nothing"
+	}
+	return "nothing before " + stamp(t.spent, t.v.Now)
+}
+
 // byHand is the action as a person would do it.
 func (t teller) byHand() string {
 	p := t.e.Plan.Proposal
@@ -78,4 +103,32 @@ func (t teller) byHand() string {
 		where = a.Target.Argv[0]
 	}
 	return fmt.Sprintf("%s by hand (%s), if you agree", callText(p.Action, p.Parameters), where)
+}
+
+// unknowns are the reasons for knowing nothing, in words.
+var unknowns = map[compare.Reason]string{
+	measure.NoData: "there is no data", measure.NotMeasured: "nothing was measured yet", measure.SourceError: "the source does not answer",
+	measure.SourceRefused: "the source refuses the query", measure.QueryError: "the query is wrong", measure.ClockSkew: "the clocks differ",
+	measure.Partial: "the answer is not whole", measure.SeveralSeries: "the query gives several series",
+	compare.Stale: "the newest sample is too old", compare.LowTraffic: "there is too little traffic to tell", compare.TrafficLost: "the traffic is gone",
+	compare.Conflicting: "the places that measure it disagree", compare.PartlyUnknown: "another objective is unknown", notObserved: "no pass has seen it yet",
+}
+
+func unknownText(o Objective, reason string) string {
+	r := compare.Reason(o.Reason)
+	if r == "" {
+		r = compare.Reason(reason)
+	}
+	text, ok := unknowns[r]
+	if !ok {
+		text = strings.ReplaceAll(string(r), "-", " ")
+	}
+	text = o.Name + ": " + text
+	if o.UnknownFrom != "" {
+		text += " (" + o.UnknownFrom + ")"
+	}
+	if o.Detail != "" {
+		text += ": " + o.Detail
+	}
+	return text
 }
