@@ -97,12 +97,16 @@ type scorer struct {
 	config string
 	// from and to are the period.
 	from, to time.Time
-	acted    map[string]bool
+	// acted are the episodes with an effect of ours; decisions and effects those of
+	// the period, by service and action.
+	acted     map[string]bool
+	decisions map[string][]*ledger.Decision
+	effects   map[string][]*ledger.Effect
 }
 
 // scores are those of every action of the documents, or of one service's.
 func (s *scorer) scores(ctx context.Context, service string) ([]score, error) {
-	s.acted = s.c.acted()
+	s.index()
 	out := []score{}
 	for _, svc := range s.set.Services {
 		if service != "" && svc.Name != service {
@@ -162,25 +166,43 @@ func (s *scorer) doubt(svc spec.Service) string {
 	return ""
 }
 
+// index sorts what the chain has of each service and action, so that scoring many
+// actions reads it once.
+func (s *scorer) index() {
+	s.acted, s.decisions, s.effects = s.c.acted(), map[string][]*ledger.Decision{}, map[string][]*ledger.Effect{}
+	for _, id := range s.c.state.DecisionOrder {
+		d := s.c.state.Decisions[id]
+		if p := d.Proposal; s.within(d.Time) && p.Kind == propose.KindAction && !p.Undo {
+			of := d.Service + " " + p.Action
+			s.decisions[of] = append(s.decisions[of], d)
+		}
+	}
+	for _, key := range s.c.state.EffectOrder {
+		e := s.c.state.Effects[key]
+		if s.within(e.ClaimedAt) && !e.Claim.Undo {
+			of := e.Service + " " + e.Claim.Action.Name
+			s.effects[of] = append(s.effects[of], e)
+		}
+	}
+}
+
 // wouldHave finds the windows in which the action would have acted, and what
 // that would have cost.
 func (s *scorer) wouldHave(ctx context.Context, svc spec.Service, a spec.Action, out *score) error {
 	seen := map[string]bool{}
 	var free time.Time // from when it could have acted again
-	for _, id := range s.c.state.DecisionOrder {
-		d := s.c.state.Decisions[id]
-		if d.Service != svc.Name || !s.within(d.Time) || d.Proposal.Kind != propose.KindAction || d.Proposal.Action != a.Name || d.Proposal.Undo || seen[d.Window] {
+	for _, d := range s.decisions[svc.Name+" "+a.Name] {
+		if seen[d.Window] {
 			continue
+		}
+		if d.Floors == "" {
+			out.Unread++
 		}
 		verdict, err := s.verdictBut(ctx, d)
 		if err != nil {
 			return err
 		}
-		if d.Floors == "" {
-			out.Unread++
-		}
-		e := s.c.state.Effects[d.Key]
-		ran := e != nil && e.Claim.Action.Name == a.Name && !e.StartedAt.IsZero()
+		ran := s.sent(d, a.Name)
 		if verdict < gate.Approval && !ran {
 			continue
 		}
@@ -197,6 +219,12 @@ func (s *scorer) wouldHave(ctx context.Context, svc spec.Service, a spec.Action,
 	}
 	out.WouldHaveActed = len(out.trials)
 	return nil
+}
+
+// sent reports whether the key of a decision was used to send the action.
+func (s *scorer) sent(d *ledger.Decision, action string) bool {
+	e := s.c.state.Effects[d.Key]
+	return e != nil && e.Claim.Action.Name == action && !e.StartedAt.IsZero()
 }
 
 func (s *scorer) within(at time.Time) bool { return !at.Before(s.from) && !at.After(s.to) }
@@ -259,27 +287,12 @@ func judgeWindow(svc spec.Service) time.Duration {
 // they cost by their outcomes.
 func (s *scorer) ran(svc spec.Service, a spec.Action, out *score) []budget.Ran {
 	var all []budget.Ran
-	for _, key := range s.c.state.EffectOrder {
-		e := s.c.state.Effects[key]
-		if e.Service != svc.Name || e.Claim.Action.Name != a.Name || e.Claim.Undo || !s.within(e.ClaimedAt) {
-			continue
-		}
+	for _, e := range s.effects[svc.Name+" "+a.Name] {
 		out.Charged += e.Charge()
 		if !mayHaveActed(e) {
 			continue
 		}
-		one := budget.Ran{
-			Decision: e.Claim.Decision, Episode: e.Claim.Episode, At: e.ClaimedAt,
-			ByPerson: e.Claim.Ticket != "", Outcome: e.Outcome,
-		}
-		if e.Effect == execute.Unknown {
-			one.Outcome = compare.OutcomeUnknown
-		} else if e.InDoubt() {
-			one.Outcome = compare.OutcomePending
-		}
-		if e.Judgement != nil {
-			one.Recovering = e.Judgement.Recovering
-		}
+		one := ranOf(e)
 		if one.Recovering {
 			out.Recovering++
 		}
@@ -288,6 +301,23 @@ func (s *scorer) ran(svc spec.Service, a spec.Action, out *score) []budget.Ran {
 		all = append(all, one)
 	}
 	return all
+}
+
+// ranOf is an effect as the ladder looks at it.
+func ranOf(e *ledger.Effect) budget.Ran {
+	one := budget.Ran{
+		Decision: e.Claim.Decision, Episode: e.Claim.Episode, At: e.ClaimedAt,
+		ByPerson: e.Claim.Ticket != "", Outcome: e.Outcome,
+	}
+	if e.Effect == execute.Unknown {
+		one.Outcome = compare.OutcomeUnknown
+	} else if e.InDoubt() {
+		one.Outcome = compare.OutcomePending
+	}
+	if e.Judgement != nil {
+		one.Recovering = e.Judgement.Recovering
+	}
+	return one
 }
 
 // mayHaveActed: it was sent, and nobody said that nothing was done.

@@ -111,12 +111,18 @@ func driftPending(v View, svc spec.Service, known ledger.Service) Pending {
 	if known.State == compare.Met {
 		return Pending{Code: "hold-for", Text: "met again, and over after holdFor", Until: when(known.HeldSince.Add(svc.Remediation.HoldFor))}
 	}
+	return reasonPending(v, known)
+}
+
+// reasonPending is the first reason of the newest pass, or of the last decision.
+func reasonPending(v View, known ledger.Service) Pending {
 	// That a window is spent says less than why its proposal was refused.
-	if r, ok := v.Last[svc.Name]; ok && len(r.Step.Reasons) > 0 && r.Step.Reasons[0].Code != step.ReasonWindowSpent {
-		d := details(r.Step.Reasons)[0]
+	if r, ok := v.Last[known.Name]; ok && len(r.Step.Reasons) > 0 && r.Step.Reasons[0].Code != step.ReasonWindowSpent {
+		rs := r.Step.Reasons
 		if r.Decision != nil && len(r.Decision.Reasons) > 0 {
-			d = details(r.Decision.Reasons)[0]
+			rs = r.Decision.Reasons
 		}
+		d := details(rs)[0]
 		return Pending{Code: d.Code, Text: d.Text, Until: d.Until}
 	}
 	if d := v.State.Decisions[known.Decision]; d != nil && d.Episode == known.Episode && len(d.Decision.Reasons) > 0 {

@@ -159,17 +159,7 @@ func (t teller) numbers(o Objective) string {
 
 // tried says what was done in this episode and what measurement said of it.
 func (t teller) tried() string {
-	var now, before []*ledger.Effect
-	for _, key := range slices.Backward(t.known.Effects) {
-		e := t.v.State.Effects[key]
-		switch {
-		case e == nil || e.Effect == execute.Void || e.Effect == execute.Claimed:
-		case t.known.Episode != "" && e.Claim.Episode == t.known.Episode:
-			now = append(now, e)
-		default:
-			before = append(before, e)
-		}
-	}
+	now, last := t.sent()
 	switch {
 	case len(now) == 1:
 		return t.effect(now[0])
@@ -186,10 +176,26 @@ func (t teller) tried() string {
 	case t.known.Episode == "":
 		none = "nothing yet"
 	}
-	if len(before) > 0 {
-		return fmt.Sprintf("%s; the last step was %s", none, t.effect(before[0]))
+	if last != nil {
+		return fmt.Sprintf("%s; the last step was %s", none, t.effect(last))
 	}
 	return none + "; nothing was ever tried before"
+}
+
+// sent are the effects of this episode, newest first, and the last one of an
+// earlier time.
+func (t teller) sent() (now []*ledger.Effect, last *ledger.Effect) {
+	for _, key := range slices.Backward(t.known.Effects) {
+		e := t.v.State.Effects[key]
+		switch {
+		case e == nil || e.Effect == execute.Void || e.Effect == execute.Claimed:
+		case t.known.Episode != "" && e.Claim.Episode == t.known.Episode:
+			now = append(now, e)
+		case last == nil:
+			last = e
+		}
+	}
+	return now, last
 }
 
 // rest counts earlier effects by what came of them.
@@ -318,7 +324,7 @@ func (t teller) fleetBalance() string {
 // action is the one that is in question: proposed, asked for, under way, tried
 // last; otherwise the one with least left.
 func (t teller) action() string {
-	if p := t.e.Plan.Proposal; p != nil && p.Action != "" && p.Action != string(propose.KindNone) && p.Action != string(propose.KindEscalate) {
+	if p := t.e.Plan.Proposal; p != nil {
 		if _, ok := t.svc.Action(p.Action); ok {
 			return p.Action
 		}
@@ -326,10 +332,8 @@ func (t teller) action() string {
 	if k, ok := t.v.State.OpenTicket(t.svc.Name); ok {
 		return k.Proposal.Action
 	}
-	for _, key := range slices.Backward(t.known.Effects) {
-		if e := t.v.State.Effects[key]; e != nil && t.known.Episode != "" && e.Claim.Episode == t.known.Episode {
-			return e.Claim.Action.Name
-		}
+	if now, _ := t.sent(); len(now) > 0 {
+		return now[0].Claim.Action.Name
 	}
 	least, left := "", 0.0
 	for _, a := range t.svc.Remediation.Actions {

@@ -272,8 +272,19 @@ func (t teller) unlock() string {
 	if !ok {
 		return ""
 	}
+	if text := t.unlockBy(d.Code); text != "" {
+		return text
+	}
+	if text, ok := unlocks[d.Code]; ok {
+		return text
+	}
+	return t.policyRemedy(d.Code)
+}
+
+// unlockBy are the commands that name something.
+func (t teller) unlockBy(code string) string {
 	name := t.svc.Name
-	switch d.Code {
+	switch code {
 	case gate.ReasonBudgetSpent:
 		return "wait for its ticket (setpoint get approvals), or " + t.resetCommand()
 	case gate.ReasonLedgerCeiling:
@@ -286,24 +297,25 @@ func (t teller) unlock() string {
 		return earned
 	case gate.ReasonDependency:
 		return t.dependency()
-	case gate.ReasonStorm:
-		return "look for what they have in common: setpoint get drift lists what is missed, oldest first"
-	case gate.ReasonMaintenance:
-		return "nothing; to end it early, take the Maintenance out of the documents and setpoint validate"
-	case gate.ReasonPolicyFault:
-		return "setpoint policy check says what is wrong with the policy"
 	case gate.ReasonRepeat, gate.ReasonOscillation, gate.ReasonFight, gate.ReasonForeignChange:
 		return fmt.Sprintf("mend the cause: setpoint history --service %s --since 24h shows each step", name)
-	case gate.ReasonPersonHold, step.ReasonWindowSpent:
-		return "mend it by hand: it is not asked about again in this episode"
 	case gate.ReasonSpecProblem:
 		return fmt.Sprintf("the owner%s has to mend the query or the target: setpoint validate --live", ownerText(t.svc))
-	case gate.ReasonUnknown:
-		return "setpoint validate --live says why nothing is measured"
-	case gate.ReasonClock, gate.ReasonSilence, gate.ReasonClassEscalate:
-		return Remedy(d.Code)
 	}
-	return t.policyRemedy(d.Code)
+	return ""
+}
+
+// unlocks are the answers that are the same for every service.
+var unlocks = map[string]string{
+	gate.ReasonStorm:         "look for what they have in common: setpoint get drift lists what is missed, oldest first",
+	gate.ReasonMaintenance:   "nothing; to end it early, take the Maintenance out of the documents and setpoint validate",
+	gate.ReasonPolicyFault:   "setpoint policy check says what is wrong with the policy",
+	gate.ReasonPersonHold:    "mend it by hand: it is not asked about again in this episode",
+	step.ReasonWindowSpent:   "mend it by hand: it is not asked about again in this episode",
+	gate.ReasonUnknown:       "setpoint validate --live says why nothing is measured",
+	gate.ReasonClock:         "make the clocks of host, ledger and sources agree within 5 s",
+	gate.ReasonSilence:       "end the silence at Alertmanager, or wait for its end",
+	gate.ReasonClassEscalate: "do it by hand: this action is never run by Setpoint",
 }
 
 func ownerText(svc spec.Service) string {
