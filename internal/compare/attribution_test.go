@@ -127,6 +127,8 @@ func TestNoWindowReachesBackBeforeTheEffect(t *testing.T) {
 	seen.MinEvents, seen.Others = 0, []spec.Indicator{recordedRatio.Indicator}
 	sliced := objective("a")
 	sliced.Slice = 2 * time.Minute
+	offset := objective("a")
+	offset.Indicator.Total = &spec.Query{Expr: `sum(increase(http_requests_total[{{.window}}] offset 3m))`}
 	long := objective("a")
 	long.JudgeWindow = 24 * time.Hour
 	cases := map[string]struct {
@@ -137,6 +139,7 @@ func TestNoWindowReachesBackBeforeTheEffect(t *testing.T) {
 	}{
 		"a rate":            {"counts between the samples inside its window", objective("a"), 0},
 		"time slices":       {"the first began a slice earlier", sliced, 2 * time.Minute},
+		"an offset":         {"looks at an earlier window", offset, 3 * time.Minute},
 		"a recorded ratio":  {"is of the window that ended when it was recorded", recordedRatio, 90 * time.Second},
 		"one of two":        {"each vantage point must be past the effect", seen, 90 * time.Second},
 		"a day of recorded": {"the first count began five minutes earlier", long, 5 * time.Minute},

@@ -30,6 +30,8 @@ type judge struct {
 	own     bool
 	// beside are all objectives of a neighbour; empty for the own service.
 	beside []spec.Objective
+	// reach is that of o; see reach.
+	reach time.Duration
 	// gone: promised at the claim, and no longer in the documents.
 	gone   bool
 	ms     measure.Set
@@ -74,28 +76,32 @@ func (j judge) beforeWindows() []window {
 
 // afterEnd is the end of the first judge window wholly after applied + settle.
 func (j judge) afterEnd() time.Time {
-	return j.trial.applied().Add(j.trial.Settle + j.spill() + j.o.JudgeWindow)
+	return j.trial.applied().Add(j.trial.Settle + j.reach + j.o.JudgeWindow)
 }
 
 // recordedLag is how old the last ratio that a rule recorded may be at any
 // instant: one interval of rules, and the age at which a sample is stale.
 const recordedLag = defaultMaxSampleAge
 
-// spill is how far before its start the numbers of a judge window may reach. A
-// rate counts between the samples inside it, so none; but a time slice began up
-// to its own length earlier, as does a count that a rule recorded, and a ratio
-// that a rule recorded is of the window that ended when it was recorded.
-func (j judge) spill() time.Duration {
-	spill := j.o.Slice
-	if j.o.JudgeWindow >= day {
-		spill = max(spill, measure.CountStep)
+// reach is how far before its start the numbers of an objective's judge window
+// may reach. A rate counts between the samples inside it, so none; but a query
+// may look back farther, a count that a rule recorded began up to a step earlier,
+// and a ratio that a rule recorded is of the window that ended when it was
+// recorded.
+func reach(o spec.Objective) time.Duration {
+	back := o.Slice
+	if o.JudgeWindow >= day {
+		back = max(back, measure.CountStep)
 	}
-	for i := range j.o.Vantages() {
-		if j.recorded(i) {
-			spill = max(spill, recordedLag)
+	for _, in := range o.Vantages() {
+		for _, q := range in.Queries() {
+			back = max(back, q.Reach(o.JudgeWindow))
+			if q.Recorded {
+				back = max(back, recordedLag)
+			}
 		}
 	}
-	return spill
+	return back
 }
 
 func (j judge) recorded(vantage int) bool {

@@ -215,6 +215,7 @@ func (t Trial) judges(ms measure.Set, limits Limits, now time.Time) []judge {
 	}
 	for i := range js {
 		js[i].trial, js[i].ms, js[i].limits, js[i].now = t, ms, limits, now
+		js[i].reach = reach(js[i].o)
 	}
 	return js
 }
