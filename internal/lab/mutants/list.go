@@ -26,7 +26,7 @@ const (
 // executors. The text of an edit is short, so that it outlives most changes
 // around it.
 func List() []Mutant {
-	return slices.Concat(eight(), ledgerList(), pastList(), storeList(), gateList(), policyList(), measureList(), loopList(), sendList())
+	return slices.Concat(eight(), ledgerList(), pastList(), storeList(), gateList(), brakeList(), policyList(), measureList(), loopList(), sendList())
 }
 
 // one is a mutant with one edit.
