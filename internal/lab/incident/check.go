@@ -197,8 +197,17 @@ func (c *checker) people() {
 			c.service(a.Pos, path+".service", a.Service)
 		}
 	}
-	for i, f := range c.in.Freezes {
-		path := spec.IndexPath("freezes", i)
+	c.holds("freezes", c.in.Freezes)
+	c.holds("silences", c.in.Silences)
+	for i, s := range c.in.Silences {
+		c.service(s.Pos, spec.IndexPath("silences", i)+".service", s.Service)
+	}
+}
+
+// holds checks freezes or silences.
+func (c *checker) holds(key string, fs []Freeze) {
+	for i, f := range fs {
+		path := spec.IndexPath(key, i)
 		if err := approve.CheckPrincipal(f.Who); err != nil {
 			c.fault(f.Pos, path+".who", "%s", err)
 		}

@@ -51,6 +51,8 @@ type Incident struct {
 	Proposes []Propose `yaml:"proposes"`
 	Answers  []Answer  `yaml:"answers"`
 	Freezes  []Freeze  `yaml:"freezes"`
+	// Silences are those of an Alertmanager: each is of one service's pages.
+	Silences []Freeze  `yaml:"silences"`
 	Restarts *Restarts `yaml:"restarts"`
 	// Unreachable are times in which the source of measurement does not answer.
 	Unreachable []Span        `yaml:"unreachable"`
@@ -154,7 +156,7 @@ type Answer struct {
 	Pos     spec.Position `yaml:",pos"`
 }
 
-// Freeze is one command of a person, and its taking back.
+// Freeze is a freeze or a silence by a person, and its end.
 type Freeze struct {
 	Service string        `yaml:"service"`
 	Who     string        `yaml:"who,required"`

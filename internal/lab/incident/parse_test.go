@@ -164,7 +164,7 @@ func TestTheSuiteIsWhole(t *testing.T) {
 		"I15-certificate-expiry", "I16-memory-leak-restart-buys-time", "I19-poison-message", "I21-unsupported-downgrade-shared-naming",
 		"late-observation", "lost-answer", "one-sli-blank", "superseded-plan", "empty-set", "healing-spreads-the-fault",
 		"short-partition", "approver-away", "drastic-remedy", "faster-evaluation", "failing-executor", "made-worse-and-undone", "foreign-change",
-		"two-controllers", "back-and-forth", "source-lost", "paused-and-recovered", "never-met", "exception-over",
+		"two-controllers", "back-and-forth", "source-lost", "paused-and-recovered", "never-met", "exception-over", "silenced", "answer-in-a-storm",
 	} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%s is not in it", want)

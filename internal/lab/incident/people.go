@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/escalate"
+	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 )
 
@@ -67,6 +69,26 @@ func (w *world) freeze(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// silencer is an Alertmanager in which people have silenced services.
+type silencer struct{ w *world }
+
+// Silences are those of any page of a service.
+func (s silencer) Silences(_ context.Context, service string) ([]gate.Hold, error) {
+	since := s.w.now().Sub(s.w.began)
+	var out []gate.Hold
+	for i, f := range s.w.in.Silences {
+		if f.Service == service && since >= f.From && since < f.Until {
+			out = append(out, gate.Hold{ID: fmt.Sprintf("s-%d", i+1), By: f.Who, Text: f.Reason, Until: s.w.began.Add(f.Until)})
+		}
+	}
+	return out, nil
+}
+
+// SilencesFor are those of one page.
+func (s silencer) SilencesFor(ctx context.Context, p escalate.Page) ([]gate.Hold, error) {
+	return s.Silences(ctx, p.Service)
 }
 
 // restartDue reports whether the agent is to be replaced now.

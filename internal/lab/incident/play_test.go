@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -104,6 +105,55 @@ func TestAChangedAnswerIsNotRight(t *testing.T) {
 			// What never is done is looked for in each of the two services.
 			if wrong := r.compare(other, in.Limits); len(wrong) != 1+len(r.Never) {
 				t.Errorf("it finds %q, want one thing that is not right", wrong)
+			}
+		})
+	}
+}
+
+// Without its brake, or with other people, an incident ends in another way: none
+// of these answers is right because nothing can happen.
+func TestWithoutTheBrakeTheAnswerIsMissed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays hours of simulated time")
+	}
+	all, err := Load(suite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(in *Incident){
+		"I07-upstream-provider-outage":       func(in *Incident) { in.Limits.StormMin = 100 },
+		"healing-spreads-the-fault":          func(in *Incident) { in.Limits.StormFraction = 0.99 },
+		"source-lost":                        func(in *Incident) { in.Unreachable = nil },
+		"I08-telemetry-outage-reads-as-zero": func(in *Incident) { in.SLIs[0].Success = Course{{Value: 0.996}, {Value: 0.2}} },
+		"one-sli-blank":                      func(in *Incident) { in.SLIs[1].Success = Course{{Value: 0.996}} },
+		"short-partition":                    func(in *Incident) { in.Answers[0].After = 0 },
+		"approver-away":                      func(in *Incident) { in.Proposes = in.Proposes[1:] },
+		"drastic-remedy":                     func(in *Incident) { in.Answers = []Answer{{Who: "os:alice", Approve: true}} },
+		"superseded-plan":                    func(in *Incident) { in.Effects[0].Set = nil },
+		"empty-set":                          func(in *Incident) { in.Effects = nil },
+		"late-observation":                   func(in *Incident) { in.Targets[0].Delay = 20 * time.Minute },
+		"faster-evaluation":                  func(in *Incident) { in.Limits.EffectsPerServicePerHour = 6 },
+		"failing-executor":                   func(in *Incident) { in.Targets = nil },
+		"I15-certificate-expiry":             func(in *Incident) { in.SLIs[0].Requests = Course{{Value: 1500}} },
+		"I16-memory-leak-restart-buys-time":  func(in *Incident) { in.SLIs[0].Errors = Course{{Value: 0.0001}} },
+		"paused-and-recovered":               func(in *Incident) { in.Freezes = nil },
+		"two-controllers":                    func(in *Incident) { in.Targets[0].Mode, in.Targets[0].Delay = "ok", 0 },
+		"foreign-change":                     func(in *Incident) { in.Targets[0].Foreign = nil },
+		"silenced":                           func(in *Incident) { in.Silences = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := slices.IndexFunc(all, func(in Incident) bool { return in.Name == name })
+			in := all[i]
+			in.SLIs, in.Effects, in.Targets = slices.Clone(in.SLIs), slices.Clone(in.Effects), slices.Clone(in.Targets)
+			in.Answers = slices.Clone(in.Answers)
+			change(&in)
+			s, err := Run(t.Context(), in, in.Sweeps[0], Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(s.Wrong) == 0 {
+				t.Error("the answer is still right: it holds for another reason than the incident says")
 			}
 		})
 	}

@@ -119,6 +119,7 @@ func (w *world) wire(ctx context.Context, o Options) (reconcile.Options, error) 
 	out := reconcile.Options{
 		Config: w.cfg, Documents: func() (spec.Set, error) { return w.set, nil }, Proposer: script{w.in.Proposes, w.began},
 		Store: w.store, Freezes: w.freezes, Now: w.now, Logger: o.Logger, OnPass: w.heard,
+		Silencers: []reconcile.Silencer{silencer{w}},
 	}
 	var err error
 	if out.Policy, err = policy(w.in); err != nil {
