@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -72,6 +73,7 @@ func (a *app) validate(ctx context.Context, paths []string, live bool, output st
 	if err != nil && (output == formatTable || !errors.As(err, &faults)) {
 		return err
 	}
+	set.Notes = append(set.Notes, over(set, a.now())...)
 	var found *liveItem
 	if live && err == nil {
 		if found, err = a.liveOf(ctx, set); err != nil {
@@ -89,6 +91,21 @@ func (a *app) validate(ctx context.Context, paths []string, live bool, output st
 		return exitCode(exitError)
 	}
 	return nil
+}
+
+// over are notes of what has ended and still stands in the documents: somebody
+// has to take it out, or renew it.
+func over(set spec.Set, now time.Time) []spec.Note {
+	var out []spec.Note
+	for _, e := range set.Expired(now) {
+		out = append(out, spec.Note{Pos: e.Pos, Lint: "expired", Text: fmt.Sprintf(
+			"exception %s of %s expired at %s and limits nothing any more: remove or renew it", e.Name, e.Service, e.Until.UTC().Format(time.RFC3339))})
+	}
+	for _, m := range set.Past(now) {
+		out = append(out, spec.Note{Pos: m.Pos, Lint: "expired", Text: fmt.Sprintf(
+			"maintenance %s is over and will not come again: remove it", m.Name)})
+	}
+	return out
 }
 
 func validationOf(set spec.Set, maxMode spec.Mode, faults spec.Faults, found *liveItem) validation {

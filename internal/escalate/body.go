@@ -164,6 +164,12 @@ func commands(f PageFacts) []string {
 		lines = append(lines, "setpoint policy check")
 	case LedgerFault:
 		lines = append(lines, "setpoint ledger verify")
+	case Storm:
+		lines = append(lines, "setpoint get drift", "setpoint freeze"+because)
+	case SpecProblem:
+		lines = append(lines, "setpoint validate --live")
+	case ExceptionExpired:
+		lines = append(lines, "setpoint validate")
 	}
 	if f.Service.Name != "" {
 		lines = append(lines, "setpoint explain "+argument(f.Service.Name))
