@@ -46,6 +46,9 @@ type night struct {
 	max   spec.Mode
 	// live is how many replicas there are.
 	live int64
+	// entries and blobs are the chain itself.
+	entries []ledger.Entry
+	blobs   map[string][]byte
 }
 
 // before is so many minutes before three.
@@ -60,7 +63,7 @@ func newNight(t *testing.T) *night {
 	}
 	scale := act("scale", spec.ClassAuto, spec.Restore)
 	scale.Parameters = []spec.Parameter{{Name: "replicas", Type: spec.Integer}}
-	n := &night{t: t, state: ledger.NewState(), max: spec.Auto, live: 3}
+	n := &night{t: t, state: ledger.NewState(), max: spec.Auto, live: 3, blobs: map[string][]byte{}}
 	n.svc = spec.Service{
 		Name: "checkout", Digest: "doc-1",
 		Objectives: []spec.Objective{{ID: "availability", SLO: "availability", Target: 0.99, JudgeWindow: 5 * time.Minute, Window: 28 * 24 * time.Hour, BurnRates: spec.DefaultBurnRates()}},
@@ -93,6 +96,7 @@ func (n *night) add(minutes int, kind ledger.Kind, service string, body any) led
 	if err != nil {
 		n.t.Fatal(err)
 	}
+	n.entries = append(n.entries, e)
 	return e
 }
 

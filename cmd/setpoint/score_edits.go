@@ -94,8 +94,9 @@ func (s *scorer) raised(svc spec.Service, sc score, to spec.Mode, all []score) [
 			if other.Service != svc.Name || other.Action != a.Name || other.Action == sc.Action {
 				continue
 			}
-			if class := classOf(other.rung); min(to, other.cap) > max(other.rung, svc.Remediation.Mode) {
-				out = append(out, at(svc, fmt.Sprintf("spec.actions[%d].class", i), string(a.Class), class,
+			// What it has now nobody takes away by the way.
+			if keeps := max(other.rung, svc.Remediation.Mode); min(to, other.cap) > keeps {
+				out = append(out, at(svc, fmt.Sprintf("spec.actions[%d].class", i), string(a.Class), classOf(keeps),
 					fmt.Sprintf("%s has earned %s only, and the mode holds for it too", a.Name, other.rung)))
 			}
 		}

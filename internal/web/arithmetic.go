@@ -148,7 +148,9 @@ type DecisionBalance struct {
 }
 
 // decisionBalance is nil where the documents do not know the action any more, or
-// nothing was proposed that could cost.
+// nothing was proposed that could cost. Capacity and period are those of the
+// documents now, and a reset that a later one replaced is not known any more; the
+// exact numbers that policy saw stand in the decision's input.
 func decisionBalance(v View, d *ledger.Decision) *DecisionBalance {
 	svc, ok := v.Set.Service(d.Service)
 	a, known := svc.Action(d.Proposal.Action)

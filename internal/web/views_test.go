@@ -52,6 +52,7 @@ func TestGolden(t *testing.T) {
 	golden(t, "actions", web.Actions(v, all))
 	golden(t, "approvals", web.Approvals(v, all))
 	golden(t, "budgets", web.Budgets(v, all))
+	golden(t, "drift", web.DriftList{List: web.Drifts(v, all)})
 	golden(t, "decisions", web.Decisions(v, all))
 	golden(t, "pages", web.Pages(v, all))
 	golden(t, "freezes", web.Freezes(v, all))
@@ -84,7 +85,10 @@ func TestContractFields(t *testing.T) {
 			"policyRevision", "effect", "outcome", "charge"}},
 		"approvals": {web.Approvals(v, all), "ApprovalList", []string{
 			"id", "service", "episode", "key", "action", "parameters", "digest", "asked", "expires", "state", "answers", "reason"}},
-		"budgets": {web.Budgets(v, all), "BudgetList", []string{"service", "action", "period", "capacity", "remaining", "charges"}},
+		"budgets": {web.Budgets(v, all), "BudgetList", []string{
+			"service", "action", "period", "capacity", "remaining", "charges", "spent", "perWeek", "nextRoom", "empty", "resets", "arithmetic"}},
+		"drift": {web.DriftList{List: web.Drifts(v, all)}, "DriftList", []string{
+			"service", "owner", "mode", "state", "reason", "episode", "since", "ageSeconds", "tried", "pending", "page", "planned"}},
 		"plan": {web.Plan(v.Set, v.MaxMode, []reconcile.Result{result()}), "PlanList", []string{
 			"service", "mode", "state", "reason", "objectives", "balance", "step", "reasons", "proposal", "decision", "key"}},
 	}
