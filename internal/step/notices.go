@@ -258,10 +258,14 @@ func undoHeld(n NoticeFacts) string {
 	if h.UndoRefused != "" {
 		return head + h.UndoRefused
 	}
-	if d := n.Decision; d != nil && n.Proposal != nil && n.Proposal.Undo && d.Verdict < gate.Auto && len(d.Reasons) > 0 {
-		return head + d.Reasons[0].Text
+	d := n.Decision
+	if d == nil || n.Proposal == nil || !n.Proposal.Undo || d.Verdict == gate.Auto || len(d.Reasons) == 0 {
+		return ""
 	}
-	return ""
+	if d.Hold && d.Reasons[0].Code == gate.ReasonFreshReads {
+		return "" // a process that has just started looks twice, which is no hindrance
+	}
+	return head + d.Reasons[0].Text
 }
 
 // standing is what an open page says while nothing would open it: it stays
