@@ -22,9 +22,8 @@ type chronicle struct {
 	// spells are the times of each service with one state, in order; the last one
 	// goes on.
 	spells map[string][]spell
-	// gaps are the times of entries which say that nobody watched before them, by
-	// service, "" for all.
-	gaps map[string][]time.Time
+	// gaps are the times in which perhaps nobody watched, by service, "" for all.
+	gaps map[string][]gap
 }
 
 // episode is one unbroken time in which a service was not known to be met.
@@ -38,6 +37,10 @@ type episode struct {
 	breached bool
 }
 
+// gap ends with an entry which says that nobody watched, and begins at most with
+// the entry before it.
+type gap struct{ from, to time.Time }
+
 type spell struct {
 	from  time.Time
 	state compare.State
@@ -46,7 +49,7 @@ type spell struct {
 func newChronicle() *chronicle {
 	return &chronicle{
 		state: ledger.NewHistory(), open: map[string]*episode{}, good: map[string][]time.Time{},
-		spells: map[string][]spell{}, gaps: map[string][]time.Time{},
+		spells: map[string][]spell{}, gaps: map[string][]gap{},
 	}
 }
 
@@ -69,6 +72,7 @@ func chronicleOf(ctx context.Context, p pager) (*chronicle, error) {
 
 func (c *chronicle) apply(e ledger.Entry) error {
 	before, _ := c.state.Service(e.Service)
+	last := c.state.Time
 	if err := c.state.Apply(e); err != nil {
 		return err
 	}
@@ -81,7 +85,7 @@ func (c *chronicle) apply(e ledger.Entry) error {
 			c.end(e.Service, e.Time)
 		}
 	case ledger.KindGap:
-		c.gaps[e.Service] = append(c.gaps[e.Service], e.Time)
+		c.gaps[e.Service] = append(c.gaps[e.Service], gap{last, e.Time})
 	case ledger.KindDocuments:
 		c.leave(e.Time)
 	}
@@ -162,17 +166,21 @@ func (c *chronicle) goodWithin(service string, after time.Time, within time.Dura
 	return false
 }
 
-// gapsOf counts the entries in a time which say that nobody watched before them.
-func (c *chronicle) gapsOf(service string, from, to time.Time) int {
-	n := 0
-	for _, of := range [][]time.Time{c.gaps[""], c.gaps[service]} {
-		for _, at := range of {
-			if !at.Before(from) && !at.After(to) {
-				n++
+// gapsOf counts the gaps that end in a time, and adds up what they can be at most.
+func (c *chronicle) gapsOf(service string, from, to time.Time) (n int, most time.Duration) {
+	for _, of := range [][]gap{c.gaps[""], c.gaps[service]} {
+		for _, g := range of {
+			if g.to.Before(from) || g.to.After(to) {
+				continue
 			}
+			begin := g.from
+			if begin.Before(from) {
+				begin = from
+			}
+			n, most = n+1, most+g.to.Sub(begin)
 		}
 	}
-	return n
+	return n, min(most, to.Sub(from))
 }
 
 // acted holds the episodes in which something of ours may have changed

@@ -21,7 +21,13 @@ func (a *app) explainCommand() *cobra.Command {
 		Short: "Say why: what was measured, which rules and floors spoke, what it would need",
 		Long: `Say why a service is where it is, or why a decision came out as it did. For a
 service everything is measured now, nothing is written and nothing is sent; a
-decision is told from the ledger.`,
+decision is told from the ledger. The first five lines of a service say:
+
+  state    what is broken, by how much and since when
+  tried    what was tried in this episode, and its measured outcome
+  next     what Setpoint does next and when, or why it does nothing
+  you      what a person can do, as the command to type
+  balance  what is left of the autonomy budget, with its arithmetic`,
 		Example: `  setpoint explain checkout
   setpoint explain d118
   setpoint explain checkout -o json`,

@@ -27,11 +27,13 @@ type score struct {
 	Mode          string `json:"mode"`
 	EffectiveMode string `json:"effectiveMode,omitempty"`
 	// WatchedSeconds is how much of the period the service was known to be met or
-	// breached; Gaps how often nobody watched for a while, which the ledger has no
-	// length of.
+	// breached. Gaps is how often nobody watched for a while; the ledger has no
+	// length of that, and GapsSeconds is the most that all of them can be: a pass
+	// that finds nothing new writes nothing.
 	PeriodSeconds  float64 `json:"periodSeconds"`
 	WatchedSeconds float64 `json:"watchedSeconds"`
 	Gaps           int     `json:"gaps"`
+	GapsSeconds    float64 `json:"gapsSeconds"`
 	// WouldHaveActed are the windows with a recorded decision that, but for mode
 	// and limits.maxMode, would have been auto or approval. HeldByCooldown are
 	// further such windows, in which the action's cooldown or the judgement of the
@@ -132,9 +134,11 @@ func (s *scorer) score(ctx context.Context, svc spec.Service, a spec.Action) (sc
 	out := score{
 		Service: svc.Name, Action: a.Name, Mode: svc.Remediation.Mode.String(),
 		PeriodSeconds: s.to.Sub(s.from).Seconds(), WatchedSeconds: watched.Truncate(time.Second).Seconds(),
-		Gaps: s.c.gapsOf(svc.Name, s.from, s.to), Capacity: svc.Remediation.Budget.Capacity,
+		Capacity: svc.Remediation.Budget.Capacity,
 		Outcomes: map[string]int{}, Why: []string{}, Against: []string{}, Edits: []edit{},
 	}
+	gaps, most := s.c.gapsOf(svc.Name, s.from, s.to)
+	out.Gaps, out.GapsSeconds = gaps, most.Truncate(time.Second).Seconds()
 	if s.maxMode < svc.Remediation.Mode {
 		out.EffectiveMode = s.maxMode.String()
 	}
@@ -145,7 +149,7 @@ func (s *scorer) score(ctx context.Context, svc spec.Service, a spec.Action) (sc
 	s.byItself(svc, &out)
 	s.people(svc, a, &out)
 	record := budget.Record{
-		Period: s.to.Sub(s.from), Watched: watched, EverMet: met, SpecProblem: s.doubt(svc),
+		Watched: watched, EverMet: met, SpecProblem: s.doubt(svc),
 		WouldHaveActed: out.WouldHaveActed, Projected: out.WouldHaveCost,
 		Approved: out.Approved, Denied: out.Denied, Ran: ran,
 		Suspended: s.c.state.Suspended(svc.Name, a.Name, s.to),

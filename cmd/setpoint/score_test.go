@@ -313,8 +313,8 @@ func TestWatched(t *testing.T) {
 	n.add(540, ledger.KindState, "checkout", ledger.StateChange{From: compare.Unknown, To: compare.Met, By: "me"})
 	n.add(500, ledger.KindGap, "", ledger.Gap{Why: "start"})
 	s := n.scored(1, "scale")
-	if want := (23 * time.Hour).Seconds(); s.WatchedSeconds != want || s.Gaps != 1 {
-		t.Errorf("watched %v s with %d gaps, want %v s and 1", s.WatchedSeconds, s.Gaps, want)
+	if want := (23 * time.Hour).Seconds(); s.WatchedSeconds != want || s.Gaps != 1 || s.GapsSeconds != (40*time.Minute).Seconds() {
+		t.Errorf("watched %v s with %d gaps of %v s, want %v s and 1 of 40m at most", s.WatchedSeconds, s.Gaps, s.GapsSeconds, want)
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newChronicle()

@@ -259,7 +259,7 @@ func (p *paper) score(s score) {
 		p.line("  watched %s: what happened in the rest is not known", watchedText(s))
 	}
 	if s.Gaps > 0 {
-		p.line("  %s, whose length the ledger does not have", count(s.Gaps, "gap")+" in the watch")
+		p.line("  %s in the watch, %s at most: a pass that finds nothing new writes nothing", count(s.Gaps, "gap"), daysText(time.Duration(s.GapsSeconds)*time.Second))
 	}
 	if s.Unread > 0 {
 		p.line("  %s recorded without what bound them, so the mode's part in them cannot be told", count(s.Unread, "decision")+plural(s.Unread, " was", " were"))

@@ -58,9 +58,8 @@ type Ran struct {
 
 // Record is what the ledger has of one service and action in one period.
 type Record struct {
-	// Period is the length of the look back, Watched how much of it the service's
-	// state is known of.
-	Period, Watched time.Duration
+	// Watched is how much of the period the service's state is known of.
+	Watched time.Duration
 	// EverMet: the service was measured and met at some time of the period.
 	EverMet bool
 	// SpecProblem says why the objective itself is in doubt; "" when it is not.
@@ -187,6 +186,9 @@ func autoRules(r Record) []rule {
 	t := tally(r.Ran)
 	answers := r.Approved + r.Denied
 	helped, denied := fmt.Sprintf("%d of %d helped", t.helped, t.counted), fmt.Sprintf("people denied %d of %d", r.Denied, answers)
+	if answers == 0 {
+		denied = "nobody denied it"
+	}
 	tooFew := ""
 	if t.counted >= EffectsForAuto {
 		tooFew = helped // Fewer say nothing yet.

@@ -31,7 +31,7 @@ func rep(o compare.Outcome, n int) []compare.Outcome { return slices.Repeat([]co
 // trusted is a record that has earned auto.
 func trusted() budget.Record {
 	return budget.Record{
-		Period: 14 * day, Watched: 14 * day, EverMet: true, WouldHaveActed: 6, Projected: 1,
+		Watched: 14 * day, EverMet: true, WouldHaveActed: 6, Projected: 1,
 		Approved: 6, Ran: ran(append(rep(recovered, 5), noChange)...),
 	}
 }
@@ -53,7 +53,7 @@ func TestEarn(t *testing.T) {
 		why, next string
 	}{
 		"trusted":        {"everything holds", func(*budget.Record) {}, spec.Auto, "5 of 6 helped", ""},
-		"nothing":        {"an empty record is worth nothing", func(r *budget.Record) { *r = budget.Record{Period: 14 * day} }, spec.Observe, "", "suggest needs the SLO measured and met at least once"},
+		"nothing":        {"an empty record is worth nothing", func(r *budget.Record) { *r = budget.Record{} }, spec.Observe, "", "suggest needs the SLO measured and met at least once"},
 		"never met":      {"a breach that never ended is no change", func(r *budget.Record) { r.EverMet = false }, spec.Observe, "", "met at least once"},
 		"spec problem":   {"the objective itself is in doubt", func(r *budget.Record) { r.SpecProblem = "never met since loaded" }, spec.Observe, "", "never met since loaded"},
 		"two trials":     {"three times it would have acted", func(r *budget.Record) { r.Ran, r.WouldHaveActed = nil, 2 }, spec.Suggest, "measured and met", "approval needs 3 times in which it would have acted (2 so far)"},
@@ -107,7 +107,7 @@ var anyOutcome = rapid.SampledFrom([]compare.Outcome{recovered, improved, noChan
 
 func anyRecord(t *rapid.T) budget.Record {
 	r := budget.Record{
-		Period: 14 * day, Watched: time.Duration(rapid.IntRange(0, 14).Draw(t, "watched")) * day, EverMet: rapid.Bool().Draw(t, "met"),
+		Watched: time.Duration(rapid.IntRange(0, 14).Draw(t, "watched")) * day, EverMet: rapid.Bool().Draw(t, "met"),
 		WouldHaveActed: rapid.IntRange(0, 9).Draw(t, "trials"), Projected: rapid.Float64().Draw(t, "projected"),
 		Approved: rapid.IntRange(0, 9).Draw(t, "approved"), Denied: rapid.IntRange(0, 3).Draw(t, "denied"),
 		Ran: ran(rapid.SliceOfN(anyOutcome, 0, 12).Draw(t, "outcomes")...),
@@ -176,7 +176,7 @@ func TestAutoIsEarnedByMeasurement(t *testing.T) {
 // TestTooLittleSpeaksAgainstNothing: an action that hardly ever ran keeps what a
 // person granted; one that did harm does not.
 func TestTooLittleSpeaksAgainstNothing(t *testing.T) {
-	few := budget.Earn(budget.Record{Period: 14 * day, EverMet: true, WouldHaveActed: 1, Ran: ran(recovered, noChange)}, own)
+	few := budget.Earn(budget.Record{EverMet: true, WouldHaveActed: 1, Ran: ran(recovered, noChange)}, own)
 	if few.Rung != spec.Suggest || len(few.Against) != 0 {
 		t.Errorf("two effects are too few for anything: %+v", few)
 	}
