@@ -49,7 +49,8 @@ func (w *world) play(ctx context.Context) error {
 			scraped = w.now()
 		}
 		w.timers.run(w.now())
-		if w.now().Before(swept.Add(w.sweep)) {
+		// What is said to last until the end does.
+		if w.now().Before(swept.Add(w.sweep)) || !w.now().Before(end) {
 			continue
 		}
 		swept = w.now()
