@@ -246,7 +246,7 @@ func because(reason string) string {
 func (t teller) effect(e *ledger.Effect) string {
 	what := fmt.Sprintf("%s at %s", callText(e.Claim.Action.Name, e.Claim.Parameters), stamp(later(e.SentAt(), e.ClaimedAt), t.v.Now))
 	if e.Claim.Undo {
-		what = "undo of " + what
+		what = "undo by " + what
 	}
 	switch {
 	case e.Judgement != nil && e.Outcome == compare.OutcomeUnknown:
@@ -305,6 +305,9 @@ func (t teller) balance() string {
 	if on, _ := t.v.State.InFlight(t.svc.Name, ""); on != nil {
 		// What is charged until the outcome is no verdict on it.
 		return sums{now: t.v.Now, most: 1}.left(balanceOf(t.v, t.svc, a.Name), a.Name)
+	}
+	if p := t.e.Plan.Proposal; p != nil && p.Undo {
+		return sums{now: t.v.Now, most: 1}.left(balanceOf(t.v, t.svc, a.Name), a.Name) + "; an undo needs none of it"
 	}
 	text := ""
 	for most := mostCharges; most > 0; most-- {

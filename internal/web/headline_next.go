@@ -129,7 +129,7 @@ func (t teller) proposed() string {
 	case p.Action == string(propose.KindNone):
 		return "no step is proposed"
 	case p.Undo:
-		return "the undo, " + callText(p.Action, p.Parameters)
+		return "the undo (" + callText(p.Action, p.Parameters) + ")"
 	}
 	return callText(p.Action, p.Parameters)
 }

@@ -19,6 +19,7 @@ var (
 	zeroTail  = regexp.MustCompile(`([0-9]m)0s\b`)
 	zeroTail2 = regexp.MustCompile(`([0-9]h)0m\b`)
 	lastKey   = regexp.MustCompile(`, last by \S+`)
+	wroteKey  = regexp.MustCompile(`what \S+:\d+-\d+ wrote`)
 )
 
 // brief is the text of a reason without what only a log needs.
@@ -31,7 +32,7 @@ func brief(text string, now time.Time) string {
 		return stamp(at, now)
 	})
 	text = zeroTail2.ReplaceAllString(zeroTail.ReplaceAllString(text, "$1"), "$1")
-	return lastKey.ReplaceAllString(text, "")
+	return wroteKey.ReplaceAllString(lastKey.ReplaceAllString(text, ""), "what we wrote")
 }
 
 // reason is the first reason in words. What a budget refuses stands in the line
