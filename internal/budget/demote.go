@@ -12,15 +12,15 @@ import (
 const MaxWorsened = 2
 
 // Demoted reports whether the outcomes Worsened of one service x action, the
-// newest of which has just been measured, take it one rung down. Those from
-// before since (the last reset, or the last time that a person set its ceiling)
-// and those that are older than the period do not count. A demotion costs
+// newest of which was measured at now, take it one rung down. Those that are
+// older than the period do not count, and the caller forgets those from before
+// the last reset, or the last time that its ceiling was set. A demotion costs
 // nothing and no balance pays for it: it also stops an action whose harm is free
 // because the service was recovering already. Without a period nothing ages.
-func Demoted(worsened []time.Time, period time.Duration, since, now time.Time) bool {
+func Demoted(worsened []time.Time, period time.Duration, now time.Time) bool {
 	n := 0
 	for _, at := range worsened {
-		if !at.Before(since) && (period <= 0 || now.Before(at.Add(period))) {
+		if period <= 0 || now.Before(at.Add(period)) {
 			n++
 		}
 	}

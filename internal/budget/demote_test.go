@@ -21,20 +21,17 @@ func TestDemoted(t *testing.T) {
 		reason   string
 		worsened []time.Time
 		period   time.Duration
-		since    time.Time
 		want     bool
 	}{
-		"none":             {"nothing happened", nil, 28 * day, time.Time{}, false},
-		"one":              {"one is paid for", at(0), 28 * day, time.Time{}, false},
-		"two":              {"the second costs a rung", at(27*day, 0), 28 * day, time.Time{}, true},
-		"aged out":         {"to the moment", at(28*day, 0), 28 * day, time.Time{}, false},
-		"before the reset": {"a person has forgiven it", at(2*day, 0), 28 * day, now.Add(-day), false},
-		"at the reset":     {"only what was before", at(day, 0), 28 * day, now.Add(-day), true},
-		"no period":        {"nothing ages", at(1000*day, 0), 0, time.Time{}, true},
+		"none":      {"nothing happened", nil, 28 * day, false},
+		"one":       {"one is paid for", at(0), 28 * day, false},
+		"two":       {"the second costs a rung", at(27*day, 0), 28 * day, true},
+		"aged out":  {"to the moment", at(28*day, 0), 28 * day, false},
+		"no period": {"nothing ages", at(1000*day, 0), 0, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := budget.Demoted(tc.worsened, tc.period, tc.since, now); got != tc.want {
+			if got := budget.Demoted(tc.worsened, tc.period, now); got != tc.want {
 				t.Errorf("%s: got %t", tc.reason, got)
 			}
 		})
@@ -50,7 +47,7 @@ func TestKeptWorsenedIsEnough(t *testing.T) {
 		for range rapid.IntRange(1, 10).Draw(t, "outcomes") {
 			at = at.Add(time.Duration(rapid.IntRange(0, 40*24).Draw(t, "hours")) * time.Hour)
 			all, kept = append(all, at), budget.KeptWorsened(append(kept, at))
-			whole, some := budget.Demoted(all, 28*day, time.Time{}, at), budget.Demoted(kept, 28*day, time.Time{}, at)
+			whole, some := budget.Demoted(all, 28*day, at), budget.Demoted(kept, 28*day, at)
 			if whole != some {
 				t.Fatalf("of all outcomes %t, of the kept ones %t: %v", whole, some, all)
 			}

@@ -17,10 +17,12 @@ func finalFloors(c Case, a spec.Action, digest string) []finding {
 	f := c.Facts
 	var fs []finding
 	deny := func(code, text string) { fs = append(fs, finding{effectDeny, Reason{Code: code, Text: text}}) }
-	if f.Suspended != "" {
+	// An undo takes the action back, so what is held against the action is no reason
+	// to leave its harm in place.
+	if f.Suspended != "" && !isUndo(c) {
 		deny(ReasonSuspended, a.Name+" is suspended until a named budget reset: "+f.Suspended)
 	}
-	if f.PersonHold != "" {
+	if f.PersonHold != "" && !isUndo(c) {
 		deny(ReasonPersonHold, a.Name+" was refused for this episode: "+f.PersonHold)
 	}
 	if err := withinBounds(c, a); err != nil {

@@ -320,11 +320,11 @@ func TestBalanceIsWhatWasPaid(t *testing.T) {
 			}
 			b.step()
 			b.balanced(folded(rt, b.chain.entries))
+			for _, e := range b.live.Effects {
+				seen[fmt.Sprint(e.Effect)], seen[fmt.Sprint(e.Outcome)] = true, true
+			}
 		}
 		b.noSkips()
-		for _, e := range b.live.Effects {
-			seen[fmt.Sprint(e.Effect)], seen[fmt.Sprint(e.Outcome)] = true, true
-		}
 		seen["checkpoint"] = seen["checkpoint"] || b.checkpoints > 0
 	})
 	for _, want := range []string{

@@ -288,7 +288,7 @@ func TestCheckpointDraftRefuses(t *testing.T) {
 }
 
 // goldenState is the digest of the state of two fixed chains.
-const goldenState = "478e92b3fd4f8aca12c34ad7596a37f0030efe9c14760deee4547abf98d4bd61"
+const goldenState = "1277ddefd96498379fada2fe0956ef5858c38c319c01aaeecde7b6cf0675addc"
 
 // TestGoldenState: a checkpoint that an older version wrote must not be read as
 // one of this version, when the two do not fold alike.

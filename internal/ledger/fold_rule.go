@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/budget"
-	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 )
 
@@ -51,6 +50,7 @@ func foldReset(s *State, e Entry, b Reset) string {
 			})
 		}
 	}
+	s.forgive(e.Service, b.Action)
 	return ""
 }
 
@@ -100,6 +100,7 @@ func foldCeiling(s *State, e Entry, b Ceiling) string {
 	}
 	of[b.Action] = CeilingAt{Ceiling: b, At: e.Time, Before: s.ceiling(e.Service, b.Action).after(b.Until)}
 	s.Ceilings[e.Service] = of
+	s.forgive(e.Service, b.Action)
 	s.ClaimsMoved = e.Seq
 	return ""
 }
@@ -110,6 +111,21 @@ func (s *State) Ceiling(service, action string, now time.Time) gate.Verdict {
 	lowest := gate.Auto
 	for _, name := range []string{"", action} {
 		lowest = min(lowest, s.ceiling(service, name).at(now))
+	}
+	return lowest
+}
+
+// CeilingByPeople is the ceiling without the demotions: an undo takes back what
+// an action was demoted for.
+func (s *State) CeilingByPeople(service, action string, now time.Time) gate.Verdict {
+	lowest := gate.Auto
+	for _, name := range []string{"", action} {
+		for c := s.ceiling(service, name); c != nil; c = c.Before {
+			if c.By != DemotedBy && (c.Until.IsZero() || now.Before(c.Until)) {
+				lowest = min(lowest, c.To)
+				break
+			}
+		}
 	}
 	return lowest
 }
@@ -126,53 +142,30 @@ func CeilingDraft(s *State, service string, c Ceiling, now time.Time) (Draft, er
 const DemotedBy = "setpoint"
 
 // Demotion is the ceiling that the measured outcomes of an action ask for: one
-// rung below the verdict that allowed the last one that made things worse. ok is
-// false where they ask for none, or it is in force. It is read from what stands,
-// so a crash after the outcome only delays the entry, and facts count it before.
-func (s *State) Demotion(service, action string, period time.Duration, now time.Time) (c Ceiling, ok bool) {
+// rung below the one that it has now, which is what documents and ledger allow.
+// ok is false where they ask for none. It is read from what stands, so a crash
+// after the outcome only delays the entry, and facts count it before.
+func (s *State) Demotion(service, action string, period time.Duration, rung gate.Verdict) (c Ceiling, ok bool) {
 	sv, _ := s.Service(service)
 	harmed := sv.Actions[action].Harmed
-	if len(harmed) == 0 {
+	if rung <= gate.Deny || len(harmed) == 0 || !budget.Demoted(harmed, period, harmed[len(harmed)-1]) {
 		return Ceiling{}, false
 	}
-	last := harmed[len(harmed)-1]
-	if !budget.Demoted(harmed, period, s.forgivenAt(service, action), last) {
-		return Ceiling{}, false
-	}
-	for _, key := range slices.Backward(sv.Effects) {
-		e := s.Effects[key]
-		if e.Claim.Action.Name != action || e.Claim.Undo || e.Outcome != compare.OutcomeWorsened {
-			continue
-		}
-		to := max(gate.Deny, e.Claim.Verdict-1)
-		if to >= s.Ceiling(service, action, now) {
-			return Ceiling{}, false
-		}
-		return Ceiling{
-			Action: action, To: to, By: DemotedBy,
-			Reason: fmt.Sprintf("worsened %d times within %s, last by %s", budget.MaxWorsened, period, key),
-		}, true
-	}
-	return Ceiling{}, false
+	return Ceiling{
+		Action: action, To: rung - 1, By: DemotedBy,
+		Reason: fmt.Sprintf("worsened %d times within %s, last judged at %s", budget.MaxWorsened, period, harmed[len(harmed)-1].UTC().Format(time.RFC3339)),
+	}, true
 }
 
-// forgivenAt is when a person last gave an action a fresh start: by a reset, or
-// by setting its ceiling.
-func (s *State) forgivenAt(service, action string) time.Time {
-	var last time.Time
-	for _, r := range s.Resets {
-		if r.Service == service && (r.Action == action || r.Action == "") && r.At.After(last) {
-			last = r.At
+// forgive gives actions ("" for all of the service) a fresh start: what they did
+// before counts for no further demotion.
+func (s *State) forgive(service, action string) {
+	sv, _ := s.Service(service)
+	for name, r := range sv.Actions {
+		if len(r.Harmed) > 0 && (action == "" || action == name) {
+			s.record(service, name, func(r *Record) { r.Harmed = nil })
 		}
 	}
-	for _, name := range []string{"", action} {
-		for c := s.ceiling(service, name); c != nil; c = c.Before {
-			if c.By != DemotedBy && c.At.After(last) {
-				last = c.At
-			}
-		}
-	}
-	return last
 }
 
 func foldLowered(s *State, e Entry, b Lowered) string {

@@ -178,33 +178,57 @@ func TestStormEntries(t *testing.T) {
 }
 
 func TestDemotion(t *testing.T) {
-	s := pastOf("e1", deed{key: "checkout:600-600", outcome: compare.OutcomeWorsened}, deed{key: "checkout:1200-600", at: time.Hour, outcome: compare.OutcomeWorsened})
-	for _, e := range s.Effects {
-		e.Claim.Verdict = gate.Auto
-	}
-	demoted := func(period time.Duration) gate.Verdict {
-		c, ok := s.Demotion("checkout", "scale", period, dawn.Add(2*time.Hour))
+	s := pastOf("e1")
+	demoted := func(period time.Duration, rung gate.Verdict) gate.Verdict {
+		c, ok := s.Demotion("checkout", "scale", period, rung)
 		if !ok {
-			return gate.Auto
+			return rung
 		}
 		return c.To
 	}
-	if got := demoted(24 * time.Hour); got != gate.Auto {
+	if got := demoted(24*time.Hour, gate.Auto); got != gate.Auto {
 		t.Errorf("without a record of harm: %s", got)
 	}
 	s.Services["checkout"].Actions = map[string]ledger.Record{"scale": {Harmed: []time.Time{dawn, dawn.Add(time.Hour)}}}
-	if got := demoted(24 * time.Hour); got != gate.Approval {
-		t.Errorf("two by auto: %s", got)
+	for rung, want := range map[gate.Verdict]gate.Verdict{gate.Auto: gate.Approval, gate.Approval: gate.Escalate, gate.Escalate: gate.Deny, gate.Deny: gate.Deny} {
+		if got := demoted(24*time.Hour, rung); got != want {
+			t.Errorf("from %s to %s, want %s", rung, got, want)
+		}
 	}
-	if got := demoted(time.Hour); got != gate.Auto {
+	if got := demoted(time.Hour, gate.Auto); got != gate.Auto {
 		t.Errorf("the first has aged out: %s", got)
 	}
-	s.Effects["checkout:1200-600"].Claim.Verdict = gate.Approval
-	if got := demoted(24 * time.Hour); got != gate.Escalate {
-		t.Errorf("the last by a person: %s", got)
-	}
-	s.Ceilings["checkout"] = map[string]ledger.CeilingAt{"scale": {Ceiling: ledger.Ceiling{To: gate.Auto, By: "os:alice"}, At: dawn.Add(90 * time.Minute)}}
-	if got := demoted(24 * time.Hour); got != gate.Auto {
-		t.Errorf("a person gave it a fresh start since: %s", got)
+}
+
+// TestFreshStart: a reset, or a ceiling that was set, by whomever, forgets what
+// the action did before: one harm costs one rung, once.
+func TestFreshStart(t *testing.T) {
+	for name, body := range map[string]ledger.Draft{
+		"reset":        {Kind: ledger.KindReset, Service: "checkout", Body: ledger.Reset{Action: "scale", By: "os:alice", Reason: "mended"}},
+		"reset of all": {Kind: ledger.KindReset, Service: "checkout", Body: ledger.Reset{By: "os:alice", Reason: "mended"}},
+		"ceiling":      {Kind: ledger.KindCeiling, Service: "checkout", Body: ledger.Ceiling{Action: "scale", To: gate.Approval, By: ledger.DemotedBy, Reason: "worsened"}},
+		"another's":    {Kind: ledger.KindReset, Service: "checkout", Body: ledger.Reset{Action: "drain", By: "os:alice", Reason: "mended"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := pastOf("e1")
+			s.Services["checkout"].Actions = map[string]ledger.Record{"scale": {Harmed: []time.Time{dawn, dawn}}}
+			first, err := ledger.Link(ledger.Position{}, dawn, ledger.Draft{Kind: ledger.KindInit, Body: ledger.Init{Version: ledger.Version, By: "os:test"}})
+			if err == nil {
+				err = s.Apply(first)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := ledger.Link(s.Head, dawn, body)
+			if err == nil {
+				err = s.Apply(e)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, still := s.Demotion("checkout", "scale", time.Hour, gate.Auto); still != (name == "another's") {
+				t.Errorf("a demotion is due: %t", still)
+			}
+		})
 	}
 }

@@ -61,8 +61,11 @@ func (p *pass) pastFacts(f *gate.Facts, s *ledger.State, item propose.Item, key,
 	f.PersonHold = personHold(s.Refused(p.svc.Name, known.Episode), p.svc, item.Action)
 	f.Suspended = s.Suspended(p.svc.Name, item.Action.Name, p.now)
 	f.Ceiling = s.Ceiling(p.svc.Name, item.Action.Name, p.now)
-	if due, ok := s.Demotion(p.svc.Name, item.Action.Name, p.svc.Remediation.Budget.Period, p.now); ok {
+	if due, ok := p.demotion(s, item.Action); ok {
 		f.Ceiling = due.To // its entry may come a moment later
+	}
+	if p.proposal.Undo {
+		f.Ceiling = s.CeilingByPeople(p.svc.Name, item.Action.Name, p.now)
 	}
 	f.Storm = p.storm(s)
 	if item.Action.Name != "" {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
 // windowID is the window that the step would act in: a ticket's claim and an
@@ -30,6 +32,16 @@ func (p *pass) recordUndo(ctx context.Context) error {
 	return err
 }
 
+// demotion is what the outcomes of an action ask for: one rung below the highest
+// verdict that documents, configuration and ledger let it have.
+func (p *pass) demotion(s *ledger.State, a spec.Action) (ledger.Ceiling, bool) {
+	if a.Name == "" {
+		return ledger.Ceiling{}, false
+	}
+	rung, _ := gate.Ceiling(p.svc, a, p.r.o.Config.Limits.MaxMode, s.Ceiling(p.svc.Name, a.Name, p.now))
+	return s.Demotion(p.svc.Name, a.Name, p.svc.Remediation.Budget.Period, rung)
+}
+
 // demote records the ceilings that measured outcomes ask for. It is asked in
 // every pass, so that a crash after an outcome loses none.
 func (p *pass) demote(ctx context.Context) error {
@@ -37,17 +49,14 @@ func (p *pass) demote(ctx context.Context) error {
 		return nil
 	}
 	for _, a := range p.svc.Remediation.Actions {
-		due := func(s *ledger.State) (ledger.Ceiling, bool) {
-			return s.Demotion(p.svc.Name, a.Name, p.svc.Remediation.Budget.Period, p.now)
-		}
 		var is bool
-		p.r.book.view(func(s *ledger.State) { _, is = due(s) })
+		p.r.book.view(func(s *ledger.State) { _, is = p.demotion(s, a) })
 		if !is {
 			continue
 		}
 		var to ledger.Ceiling
 		err := p.r.book.one(ctx, func(s *ledger.State) (ledger.Draft, error) {
-			if to, is = due(s); !is {
+			if to, is = p.demotion(s, a); !is {
 				return ledger.Draft{}, ledger.ErrExists
 			}
 			return ledger.CeilingDraft(s, p.svc.Name, to, p.now)

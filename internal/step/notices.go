@@ -201,6 +201,9 @@ func breachNotice(n NoticeFacts) (reason, why string) {
 	if n.Now.Sub(n.State.EpisodeSince) < n.Service.Remediation.EscalateWithin && !n.Overdue {
 		return "", ""
 	}
+	if n.Assessment.Reason == compare.Recovering && !n.Open {
+		return "", "" // the judge window is good again: a page stays, and none opens
+	}
 	if n.InFlight != nil {
 		// One that is judged is acting; one in doubt only locks.
 		if n.InFlight.InDoubt() {
@@ -282,7 +285,15 @@ func standing(n NoticeFacts) (reason, why string) {
 	case n.State.State == compare.Unknown:
 		return escalate.Blind, fmt.Sprintf("now blind: unknown (%s) since %s", n.State.Reason, since)
 	}
-	return escalate.CannotAct, "still missed since " + clock(n.State.EpisodeSince)
+	if len(n.Dependencies) > 0 {
+		n.RootsPaged = false
+		return dependencyNotice(n)
+	}
+	why = "still missed since " + clock(n.State.EpisodeSince)
+	if n.Storm {
+		why += ", and held by the storm brake"
+	}
+	return escalate.CannotAct, why
 }
 
 // ticketNotice looks at the newest ticket of the episode: an open one needs a

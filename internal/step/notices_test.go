@@ -68,6 +68,11 @@ func TestNotices(t *testing.T) {
 			n.State.EpisodeSince = now
 			decided(n, gate.Decision{Verdict: gate.Escalate, Reasons: []gate.Reason{{Code: gate.ReasonMode}, {Code: gate.ReasonOscillation, Text: "it would swing"}}})
 		}, escalate.HandedOver},
+		"Recovering":     {"what gets better by itself opens no page", func(n *step.NoticeFacts) { n.Assessment.Reason = compare.Recovering }, ""},
+		"RecoveringOpen": {"and keeps the one that is open", func(n *step.NoticeFacts) { n.Assessment.Reason, n.Open = compare.Recovering, true }, escalate.CannotAct},
+		"WaitingOpen": {"a page that is open goes on naming the root", func(n *step.NoticeFacts) {
+			n.Dependencies, n.RootsPaged, n.Open = map[string]compare.State{"db": compare.Breached}, true, true
+		}, escalate.DependencyDown},
 		"Met":          {"met pages nobody", func(n *step.NoticeFacts) { n.State.State = compare.Met }, ""},
 		"Observe":      {"mode observe leaves people alone", func(n *step.NoticeFacts) { n.Service.Remediation.Mode = spec.Observe }, ""},
 		"MaxObserve":   {"so does maxMode observe", func(n *step.NoticeFacts) { n.MaxMode = spec.Observe }, ""},
