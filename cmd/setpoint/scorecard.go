@@ -184,6 +184,7 @@ func (a *app) showScorecard(list scorecardList, output string) error {
 		return err
 	}
 	p := &paper{w: a.out}
+	p.head("cost is what was measured where it ran; otherwise an estimate, at most, as if no action had helped")
 	for _, s := range list.Items {
 		p.score(s)
 	}
