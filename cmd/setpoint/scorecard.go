@@ -115,7 +115,7 @@ func (a *app) scoredDocuments(s *scorer, export bool) error {
 	if err != nil {
 		if export && errors.Is(err, errNoConfig) {
 			s.set = recordedSet(s.c)
-			a.say("setpoint: there is no %s, so the actions are those that the export names, and what caps them only as far as it tells", a.configFile())
+			a.say("setpoint: there is no %s, so the actions are those that the export names; budgets and caps are the defaults where it does not tell", a.configFile())
 			return nil
 		}
 		return err
