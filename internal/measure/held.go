@@ -225,10 +225,12 @@ func (o *objective) isLonger(s slot) bool {
 	return s.acting && (s.covers > 0 || !o.isHourBefore(s))
 }
 
-// aged reports whether a value is too old to judge a burn by.
+// aged reports whether a value is too old to judge a burn by. One of the last
+// sweep is, also where jitter made this one come early: half an interval tells the
+// two apart.
 func (s slot) aged(held *Measurement, now time.Time, sweep time.Duration) bool {
 	return held.ID.Window == 0 ||
-		now.Sub(held.AsOf.Add(s.before)) >= max(sweep, max(s.window, s.covers)/refresh/hasten)
+		now.Sub(held.AsOf.Add(s.before)) >= max(sweep/2, max(s.window, s.covers)/refresh/hasten)
 }
 
 // lacks reports whether a group was seen in the judge window for the first time

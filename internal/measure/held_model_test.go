@@ -141,7 +141,7 @@ func (tr *truth) follows(p place, now time.Time) bool {
 	}
 	asked, was := tr.at[p]
 	age := measure.Instant(now).Sub(measure.Instant(asked))
-	if !tr.decides(p) || was && age < max(tr.sweep, max(p.window, tr.covers(p))/360) {
+	if !tr.decides(p) || was && age < max(tr.sweep/2, max(p.window, tr.covers(p))/360) {
 		return false
 	}
 	return misses || was && !p.totalOnly && tr.isNew(p)
