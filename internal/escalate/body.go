@@ -159,22 +159,20 @@ func commands(f PageFacts) []string {
 	if f.Suspended != "" {
 		lines = append(lines, "setpoint budget reset --service "+argument(f.Service.Name)+" --action "+argument(f.Suspended)+because)
 	}
-	switch f.Reason {
-	case PolicyFault:
-		lines = append(lines, "setpoint policy check")
-	case LedgerFault:
-		lines = append(lines, "setpoint ledger verify")
-	case Storm:
-		lines = append(lines, "setpoint get drift", "setpoint freeze"+because)
-	case SpecProblem:
-		lines = append(lines, "setpoint validate --live")
-	case ExceptionExpired:
-		lines = append(lines, "setpoint validate")
-	}
+	lines = append(lines, remedies[f.Reason]...)
 	if f.Service.Name != "" {
 		lines = append(lines, "setpoint explain "+argument(f.Service.Name))
 	}
 	return append(lines, "setpoint ack "+argument(f.ID))
+}
+
+// remedies are the commands that go with a reason, whatever the service.
+var remedies = map[string][]string{
+	PolicyFault:      {"setpoint policy check"},
+	LedgerFault:      {"setpoint ledger verify"},
+	Storm:            {"setpoint get drift", "setpoint freeze --reason '…'"},
+	SpecProblem:      {"setpoint validate --live"},
+	ExceptionExpired: {"setpoint validate"},
 }
 
 func speaker(f PageFacts) string {

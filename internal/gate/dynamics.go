@@ -170,8 +170,7 @@ func repeat(c Case, a spec.Action) string {
 	var when []string
 	var last time.Time
 	for _, s := range c.Facts.Sent {
-		helped := s.Outcome == compare.OutcomeRecovered || s.Outcome == compare.OutcomeImproved
-		if s.Service != c.Service.Name || s.Action != a.Name || s.Undo || !helped || s.Recovering ||
+		if s.Service != c.Service.Name || s.Action != a.Name || !s.boughtTime() ||
 			c.Facts.Now.Sub(s.At) >= Day || s.Episode != "" && s.Episode == c.Facts.Episode {
 			continue
 		}
@@ -186,6 +185,12 @@ func repeat(c Case, a spec.Action) string {
 	}
 	return fmt.Sprintf("%s bought time %d times in a day, at %s; now, %s later, it would be needed again: the cause is not mended by it",
 		a.Name, len(when), strings.Join(when, ", "), ago(c.Facts.Now, last))
+}
+
+// boughtTime reports whether it helped, by its own doing.
+func (s Sent) boughtTime() bool {
+	helped := s.Outcome == compare.OutcomeRecovered || s.Outcome == compare.OutcomeImproved
+	return helped && !s.Undo && !s.Recovering
 }
 
 // undoFloors let an undo take back what we wrote, and nothing else.

@@ -43,11 +43,7 @@ func (p *pass) pastFacts(f *gate.Facts, s *ledger.State, item propose.Item, key,
 	// An actuator that knows the key has seen it from somebody: then it is spent,
 	// whatever this ledger says.
 	f.KeyClaimed = p.foreign || key != without && s.KeyClaimed(p.svc.Name, windowOf(key))
-	target := ""
-	if item.Action.Name != "" {
-		target = item.Action.Canonical()
-	}
-	onService, onTarget := s.InFlight(p.svc.Name, target)
+	onService, onTarget := s.InFlight(p.svc.Name, targetOf(item.Action))
 	f.InFlight, f.InFlightTarget = naming(onService, without), naming(onTarget, without)
 	hour := p.r.storeTime(p.now).Add(-time.Hour)
 	// What others have claimed counts as sent: otherwise two services that are
@@ -60,20 +56,8 @@ func (p *pass) pastFacts(f *gate.Facts, s *ledger.State, item propose.Item, key,
 	f.OpenTickets = s.OpenTickets()
 	f.PersonHold = personHold(s.Refused(p.svc.Name, known.Episode), p.svc, item.Action)
 	f.Suspended = s.Suspended(p.svc.Name, item.Action.Name, p.now)
-	f.Ceiling = s.Ceiling(p.svc.Name, item.Action.Name, p.now)
-	if due, ok := p.demotion(s, item.Action); ok {
-		f.Ceiling = due.To // its entry may come a moment later
-	}
-	if p.proposal.Undo {
-		f.Ceiling = s.CeilingByPeople(p.svc.Name, item.Action.Name, p.now)
-	}
 	f.Storm = p.storm(s)
-	if item.Action.Name != "" {
-		f.Sent = s.SentSince(p.svc.Name, target, p.r.storeTime(p.now).Add(-gate.Day), without)
-	}
-	if e := s.Effects[gate.Key(p.proposal.Undoes)]; e != nil && p.proposal.Undo {
-		f.Undoes = &gate.Undone{Key: e.Claim.Key, Target: e.Claim.Target, Wrote: e.Claim.Parameters}
-	}
+	p.deedFacts(f, s, item.Action, without)
 	if !known.DocumentsSettled(p.svc.Remediation.HoldFor, p.now) {
 		f.DocumentsChangedAt = known.DocumentsAt
 	}
@@ -83,6 +67,32 @@ func (p *pass) pastFacts(f *gate.Facts, s *ledger.State, item propose.Item, key,
 		decision = e.Claim.Decision
 	}
 	f.Balance = p.balance(s, item.Action.Name, decision)
+}
+
+// deedFacts are what earlier effects say about this one.
+func (p *pass) deedFacts(f *gate.Facts, s *ledger.State, a spec.Action, without gate.Key) {
+	f.Ceiling = s.Ceiling(p.svc.Name, a.Name, p.now)
+	if due, ok := p.demotion(s, a); ok {
+		f.Ceiling = due.To // its entry may come a moment later
+	}
+	if a.Name != "" {
+		f.Sent = s.SentSince(p.svc.Name, targetOf(a), p.r.storeTime(p.now).Add(-gate.Day), without)
+	}
+	if !p.proposal.Undo {
+		return
+	}
+	f.Ceiling = s.CeilingByPeople(p.svc.Name, a.Name, p.now)
+	if e := s.Effects[gate.Key(p.proposal.Undoes)]; e != nil {
+		f.Undoes = &gate.Undone{Key: e.Claim.Key, Target: e.Claim.Target, Wrote: e.Claim.Parameters}
+	}
+}
+
+// targetOf is the canonical target; "" while there is no action.
+func targetOf(a spec.Action) string {
+	if a.Name == "" {
+		return ""
+	}
+	return a.Canonical()
 }
 
 // windowOf is the window of a key of this agent's own making.

@@ -194,8 +194,12 @@ func recorded(n *step.NoticeFacts, s *ledger.State) {
 			n.Tickets = append(n.Tickets, *t)
 		}
 	}
+	suspensions(n, s)
+}
+
+func suspensions(n *step.NoticeFacts, s *ledger.State) {
 	for _, a := range n.Service.Remediation.Actions {
-		if why := s.Suspended(name, a.Name, n.Now); why != "" {
+		if why := s.Suspended(n.Service.Name, a.Name, n.Now); why != "" {
 			n.Suspended[a.Name] = why
 		}
 	}

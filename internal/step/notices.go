@@ -103,8 +103,17 @@ func Notices(n NoticeFacts) []Notice {
 		// A neighbour was hurt: the service itself may have no episode to tell of.
 		out = append(out, Notice{ID: "undo/" + string(n.Harmful.Claim.Key), Reason: escalate.UndoHeld, Why: why})
 	}
+	if own, ok := ofEpisode(n); ok {
+		out = append(out, own)
+	}
+	return out
+}
+
+// ofEpisode is the page of the service's episode. In a storm and in a planned
+// maintenance none is opened, and one that is open stays.
+func ofEpisode(n NoticeFacts) (Notice, bool) {
 	if n.State.Episode == "" {
-		return out
+		return Notice{}, false
 	}
 	reason, why := "", ""
 	if !n.Storm && n.Planned == "" {
@@ -113,14 +122,14 @@ func Notices(n NoticeFacts) []Notice {
 	if reason == "" && n.Open {
 		reason, why = standing(n)
 	}
-	if reason != "" {
-		notice := Notice{ID: n.State.Episode, Reason: reason, Why: why + waitingFor(n), To: audience(n, reason)}
-		if names := sortedKeys(n.Suspended); len(names) > 0 {
-			notice.Suspended = names[0]
-		}
-		out = append(out, notice)
+	if reason == "" {
+		return Notice{}, false
 	}
-	return out
+	notice := Notice{ID: n.State.Episode, Reason: reason, Why: why + waitingFor(n), To: audience(n, reason)}
+	if names := sortedKeys(n.Suspended); len(names) > 0 {
+		notice.Suspended = names[0]
+	}
+	return notice, true
 }
 
 // muted: in mode observe people asked to be left alone, unless they said
@@ -204,6 +213,11 @@ func breachNotice(n NoticeFacts) (reason, why string) {
 	if n.Assessment.Reason == compare.Recovering && !n.Open {
 		return "", "" // the judge window is good again: a page stays, and none opens
 	}
+	return hindered(n)
+}
+
+// hindered is what keeps Setpoint from acting on a miss that has lasted.
+func hindered(n NoticeFacts) (reason, why string) {
 	if n.InFlight != nil {
 		// One that is judged is acting; one in doubt only locks.
 		if n.InFlight.InDoubt() {
