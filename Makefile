@@ -45,8 +45,13 @@ policy: build ## Check and test the shipped policy.
 	bin/setpoint policy test policies
 
 .PHONY: eval
-eval: build ## Run the evals in simulated time with the scripted proposers.
+eval: build ## Run evals and incidents in simulated time with scripted proposers.
 	@bin/setpoint-lab eval run --suite evals $(ARGS)
+	@bin/setpoint-lab eval run --suite evals/incidents
+
+.PHONY: worst
+worst: build ## Play the most harmful proposers for 28 simulated days against the bound.
+	@bin/setpoint-lab worst $(ARGS)
 
 .PHONY: mutants
 mutants: tools build ## Break each promise alone and print which test notices. ARGS="--only no-fsync".
