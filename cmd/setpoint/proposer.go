@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +42,9 @@ type model struct {
 
 	mu    sync.Mutex
 	calls []call
+	// asking are the calls under way, which count too: a thousand services may ask
+	// at once, long before the first answer.
+	asking []call
 	// until is when the provider wants to be asked again at the earliest.
 	until time.Time
 }
@@ -60,9 +64,11 @@ func (m *model) Identity() propose.Proposer {
 
 // Propose asks, unless a limit is reached.
 func (m *model) Propose(ctx context.Context, req propose.Request) reconcile.Proposed {
-	if why := m.spent(req.Service.Name, req.Now); why != "" {
+	under := call{at: req.Now, service: req.Service.Name}
+	if why := m.begin(under); why != "" {
 		return reconcile.Proposed{Proposal: propose.Malformed(m.Identity(), "limit", why)}
 	}
+	defer m.end(under)
 	p, usage := m.client.Propose(ctx, req)
 	prompt, completion := usage.Tokens()
 	m.note(call{at: req.Now, service: req.Service.Name, tokens: prompt + completion})
@@ -74,10 +80,27 @@ func (m *model) Propose(ctx context.Context, req propose.Request) reconcile.Prop
 	return out
 }
 
-// spent says which limit is reached; "" when none is.
-func (m *model) spent(service string, now time.Time) string {
+// begin counts a call that is about to be made, unless a limit is reached.
+func (m *model) begin(c call) (why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if why = m.spent(c.service, c.at); why == "" {
+		m.asking = append(m.asking, c)
+	}
+	return why
+}
+
+// end takes back what begin counted; note has counted the call itself.
+func (m *model) end(c call) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i := slices.Index(m.asking, c); i >= 0 {
+		m.asking = slices.Delete(m.asking, i, i+1)
+	}
+}
+
+// spent says which limit is reached; "" when none is. The caller holds mu.
+func (m *model) spent(service string, now time.Time) string {
 	hour, own, tokens := m.counts(service, now)
 	l := m.limits
 	switch {
@@ -99,7 +122,7 @@ func reached(used, limit int) bool { return limit > 0 && used >= limit }
 // counts are the calls of the last hour, of all and of one service, and the
 // tokens of the last day.
 func (m *model) counts(service string, now time.Time) (hour, own, tokens int) {
-	for _, c := range m.calls {
+	for _, c := range slices.Concat(m.calls, m.asking) {
 		age := now.Sub(c.at)
 		if age < 24*time.Hour {
 			tokens += c.tokens
