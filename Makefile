@@ -72,7 +72,7 @@ crash: tools ## Prove one effect per key: real agents hit everywhere, simulation
 
 .PHONY: bench
 bench: ## Print the ratios of Setpoint's cost to the bare work.
-	$(GO) test -run '^$$' -bench . -benchtime 500ms ./internal/...
+	$(GO) test -timeout 30m -run '^$$' -bench . -benchtime 500ms ./internal/...
 
 .PHONY: generate
 generate: ## Write the generated schemas and golden files.

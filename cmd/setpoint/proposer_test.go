@@ -25,7 +25,7 @@ func TestModelLimitsHoldForManyAtOnce(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		n.Add(1)
 		<-all // nobody is answered before everybody has asked
-		w.WriteHeader(500)
+		w.WriteHeader(http.StatusInternalServerError)
 	}))
 	defer s.Close()
 	tpl, err := propose.LoadPrompts(prompts.FS)

@@ -25,6 +25,24 @@
 //	B16  -bench Restart             restart to the end of the first sweep / a normal sweep; at most 2
 //	     -run HealthyPassAsksNobody questions to a model and evaluations of the policy: none
 //
+// Those of the loop and its brakes stand beside the loop, in internal/reconcile,
+// over a stub source, a stub model and a real ledger:
+//
+//	go test ./internal/reconcile -run '^$' -bench NAME
+//	go test ./internal/reconcile -v -run NAME
+//
+//	B8      -bench BreachToEffect       breach visible to effect, in sweep intervals, real time; p50 at most
+//	                                    0.55, p99 1.05; with a hint 0.1
+//	B10     -run 'OneModelCall|PendingApprovalCalls|TwoReplicasCall'
+//	                                    calls of the model per window of a breach: one, whatever happens
+//	B17     -bench AllBreachedAtOnce    a sweep in which 1,000 services are breached / one in which they are met,
+//	                                    storm brake off; at most 1.5 but for the sweep that finds the breach
+//	        -run AllBreachedAtOnce      calls within the limit, and everybody told of
+//	        -bench LongPast             a sweep with 10,000 closed episodes in the ledger / without; about 1
+//	INV-10  -run PaceDoesNotGrow        effects per rolling hour at 1 and 50 times the loop's speed: as many
+//
+// How much harm the worst proposer can do is no benchmark: setpoint-lab worst.
+//
 // In a benchmark A and B take turns, seven times, and the medians are compared:
 // "ratio" by time that passed, "cpu-ratio" by processor time, which other work
 // on the machine stretches less. Server and agent share the process, so the
