@@ -98,11 +98,11 @@ type WorstCase struct {
 // thumb floor((C - D) / w) + 1, and 0 where C < D.
 //
 // Each Worsened with reversal restore may be followed by one undo, which needs no
-// balance, may do harm as well, and has no undo itself. The undo of the last of
-// MaxWorsened is not run: its action is demoted, so a person is asked. An undo
-// counts with the effect that it takes back. So with the defaults (C 3, costs
-// 1, 2 and 1) an action does harm 4 times in 28 days at most: one Worsened while
-// recovering, its undo, one Unknown, and one more.
+// balance, may do harm as well, and has no undo itself; it may blind, so that it
+// is free. A demotion does not keep it back. It counts with the effect that it
+// takes back. So with the defaults (C 3, costs 1, 2 and 1) an action does harm 5
+// times in 28 days at most: Worsened while recovering, its undo, one Unknown,
+// Worsened once more, and its undo.
 //
 // The fleet's budget bounds all actions together in the same way, with its own C
 // and the smallest D; it does not see what is free. Whatever no budget bounds
@@ -195,7 +195,7 @@ func (h harms) each() int {
 func (h *harms) addOptions(n int, room float64, most int) {
 	undos := 0
 	if h.actor.Restore {
-		undos = min(n, MaxWorsened-1)
+		undos = n
 	}
 	for m := 0; n+m <= most; m++ {
 		o := option{claims: n + m, effects: n + m + undos, cost: float64(n)*h.worsened + float64(m)*h.unknown}

@@ -44,11 +44,11 @@ func TestWorstFollowsFromConfiguration(t *testing.T) {
 		overall budget.Bound
 	}{
 		{"defaults", fleet(1, actor("", 3, usual, true)), global, pace,
-			budget.Bound{Effects: 4, By: "demotion"}, budget.Bound{Effects: 2, By: "budget"}, budget.Bound{Effects: 4, By: "demotion"}},
+			budget.Bound{Effects: 5, By: "demotion"}, budget.Bound{Effects: 2, By: "budget"}, budget.Bound{Effects: 5, By: "demotion"}},
 		{"a restart has no undo", fleet(1, actor("", 3, usual, false)), global, pace,
 			budget.Bound{Effects: 3, By: "demotion"}, budget.Bound{Effects: 2, By: "budget"}, budget.Bound{Effects: 3, By: "demotion"}},
 		{"capacity of one harm", fleet(1, actor("", 2, usual, true)), global, pace,
-			budget.Bound{Effects: 3, By: "demotion"}, budget.Bound{Effects: 1, By: "budget"}, budget.Bound{Effects: 3, By: "demotion"}},
+			budget.Bound{Effects: 4, By: "demotion"}, budget.Bound{Effects: 1, By: "budget"}, budget.Bound{Effects: 4, By: "demotion"}},
 		{"capacity below the dearest", fleet(1, actor("", 1.5, usual, true)), global, pace,
 			budget.Bound{By: "budget"}, budget.Bound{By: "budget"}, budget.Bound{By: "budget"}},
 		{"no capacity", fleet(1, actor("", 0, usual, true)), global, pace,
@@ -118,7 +118,7 @@ func (a *adversary) most(s standing) int {
 			next := charge(cost)
 			next.worsened[i]++
 			n := 1
-			if x.Restore && next.worsened[i] < 2 {
+			if x.Restore {
 				n = 2
 			}
 			best = max(best, n+a.most(next))

@@ -30,6 +30,9 @@ type Adversary struct {
 	// mixes: the effects of an action are the worst mixture that its budget and the
 	// fleet's pay for, and no more.
 	mixes bool
+	// focuses: everything is spent on one service, whose effects blind as long as
+	// its budgets last, and end with one that is seen.
+	focuses bool
 	// undoHarms: an undo does harm too, and blinds, so that it is free.
 	undoHarms bool
 	// answer is how the actuator answers.
@@ -59,6 +62,7 @@ func Adversaries() []Adversary {
 		{Name: "no-answers", Does: "the same, and the actuator never says what became of it", then: []harm{worse}, answer: neverAnswers},
 		{Name: "neighbour", Does: "heals its own service and breaks one that depends on it", then: []harm{elsewhere}, undoHarms: true},
 		{Name: "hidden", Does: "harms only where no judge window looks", then: []harm{hidden}},
+		{Name: "one-service", Does: "spends everything on one service: blinding as long as its budgets last, then harm and its undo", focuses: true, undoHarms: true},
 		{Name: "mixture", Does: "free harm, its undo, blinding as long as the budgets last, free harm", mixes: true, undoHarms: true},
 	}
 }
@@ -68,15 +72,20 @@ func (a Adversary) scripts(s Setup, n int) []func(effect int) harm {
 	room := func(capacity float64) int { return int((capacity-s.Costs.Dearest())/s.Costs.Unknown + 1e-9) }
 	own, fleet := room(s.Capacity), room(s.Global)
 	var out []func(int) harm
-	for range n {
+	for i := range n {
 		list := a.then
-		if a.mixes {
+		switch {
+		case a.mixes:
 			k := min(own, fleet)
 			fleet -= k
 			list = append(append([]harm{free}, slices.Repeat([]harm{blind}, k)...), free)
+		case a.focuses && i == 0: // the action that has an undo
+			list = append(slices.Repeat([]harm{blind}, own), worse)
+		case a.focuses && i == 1:
+			list = slices.Repeat([]harm{blind}, own+1)
 		}
 		out = append(out, func(effect int) harm {
-			if a.mixes && effect >= len(list) {
+			if a.then == nil && effect >= len(list) {
 				return ""
 			}
 			return list[effect%len(list)]
