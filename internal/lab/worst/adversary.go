@@ -55,7 +55,7 @@ func Adversaries() []Adversary {
 	return []Adversary{
 		{Name: "always-worse", Does: "each effect makes its service worse; an undo puts it back", then: []harm{worse}},
 		{Name: "undo-worse", Does: "each effect makes its service worse, and so does its undo, which also blinds", then: []harm{worse}, undoHarms: true},
-		{Name: "in-turn", Does: "one effect helps before each that harms, so that no row of harm comes about", then: []harm{helps, worse}, undoHarms: true},
+		{Name: "in-turn", Does: "harms for free, and helps before it does so again, so that no row of harm comes about", then: []harm{free, helps}, undoHarms: true},
 		{Name: "freeloader", Does: "harms only while the service is recovering already, which is free", then: []harm{free}, undoHarms: true},
 		{Name: "blinder", Does: "harms and takes measurement away", then: []harm{blind}},
 		{Name: "lost-answers", Does: "harms, and every answer of the actuator is lost", then: []harm{worse}, undoHarms: true, answer: losesAnswers},

@@ -17,7 +17,7 @@ func TestTheWorstIsTheBound(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			var some []worst.Adversary
 			for _, a := range worst.Adversaries() {
-				if a.Name == "mixture" || a.Name == "one-service" || a.Name == "undo-worse" || a.Name == "lost-answers" || a.Name == "neighbour" {
+				if a.Name == "mixture" || a.Name == "one-service" || a.Name == "in-turn" || a.Name == "undo-worse" || a.Name == "lost-answers" || a.Name == "neighbour" {
 					some = append(some, a)
 				}
 			}
