@@ -187,9 +187,10 @@ func (w *world) row(bound budget.WorstCase) Row {
 	return r
 }
 
-// nearer keeps what is nearer to its bound, or further beyond it.
+// nearer keeps what is furthest beyond its bound or, where nothing is, the most.
 func nearer(first bool, a, b Count) Count {
-	if first || b.Found-b.Bound > a.Found-a.Bound || b.Found-b.Bound == a.Found-a.Bound && b.Found > a.Found {
+	beyond, more := b.Found-b.Bound > a.Found-a.Bound, b.Found > a.Found
+	if first || beyond && b.Exceeded() || more && !a.Exceeded() {
 		return b
 	}
 	return a
