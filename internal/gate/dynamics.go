@@ -3,6 +3,7 @@ package gate
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -127,10 +128,12 @@ func turned(w Sent, item propose.Item, p propose.Parameters) string {
 	return ""
 }
 
-// fight counts how often what we wrote was found changed by somebody else: at
-// our next claim on the target, or now.
+// fight counts how often what we wrote was found taken back by somebody else: at
+// our next claim on the target, or now. What only moved on is no fight: a release
+// after a rollback, an autoscaler that adds one.
 func fight(c Case, writes []Sent) string {
 	var found []string
+	seen := propose.Live{} // what was found before, in whatever was changed
 	for i, w := range writes {
 		next, at := c.Facts.Item.Live, c.Facts.Now
 		if i+1 < len(writes) {
@@ -138,7 +141,7 @@ func fight(c Case, writes []Sent) string {
 		} else if !c.Facts.Item.LiveKnown {
 			continue
 		}
-		if was, changed := changedSince(w.Parameters, next); changed {
+		if was, back := takenBack(w, next, seen); back {
 			found = append(found, fmt.Sprintf("set to %s at %s, found at %s by %s", shown(w.Parameters), clock(w.At), was, clock(at)))
 		}
 	}
@@ -148,20 +151,35 @@ func fight(c Case, writes []Sent) string {
 	return fmt.Sprintf("somebody else reverted our change %d times, and it would be made again: %s", len(found), strings.Join(found, "; "))
 }
 
-// changedSince reports whether a state that is known differs from what was
-// written, and in what.
-func changedSince(wrote propose.Parameters, live propose.Live) (was string, changed bool) {
+// takenBack reports whether a state that is known is no longer what was written
+// and has gone back, and in what. What was found is added to seen.
+func takenBack(w Sent, live propose.Live, seen propose.Live) (was string, back bool) {
 	var diff []string
-	for _, name := range slices.Sorted(maps.Keys(wrote)) {
+	for _, name := range slices.Sorted(maps.Keys(w.Parameters)) {
 		have, known := live[name]
 		if !known {
 			return "", false
 		}
-		if !equal(have, wrote[name]) {
+		if !equal(have, w.Parameters[name]) {
 			diff = append(diff, fmt.Sprintf("%s %v", name, have))
+			back = back || wentBack(w, name, have) || equal(have, seen[name])
+			seen[name] = have
 		}
 	}
-	return strings.Join(diff, ", "), len(diff) > 0
+	return strings.Join(diff, ", "), back
+}
+
+// wentBack: to where it was before our write, or for a number at least half of
+// the way there. Where nobody knows where it was, any change counts.
+func wentBack(w Sent, name string, have any) bool {
+	before, known := w.Before[name]
+	if !known || equal(before, have) || equal(before, w.Parameters[name]) {
+		return true
+	}
+	from, ok1 := amount(before)
+	to, ok2 := amount(w.Parameters[name])
+	now, ok3 := amount(have)
+	return ok1 && ok2 && ok3 && (to-now)*(to-from) > 0 && 2*math.Abs(to-now) >= math.Abs(to-from)
 }
 
 // repeat hands over an action that keeps buying time: it helped, and the same
@@ -207,6 +225,9 @@ func undoFloors(c Case) []finding {
 			return []finding{{effectEscalate, Reason{Code: ReasonForeignChange, Text: fmt.Sprintf("nobody knows what %s was before %s, so it cannot be put back", name, u.Key)}}}
 		}
 	}
+	if err := propose.Fits(item.Action, c.Proposal.Parameters); err != nil {
+		return []finding{{effectEscalate, Reason{Code: ReasonForeignChange, Text: fmt.Sprintf("%s cannot be taken back by the action of the documents: %s", u.Key, err)}}}
+	}
 	if !item.LiveKnown {
 		return []finding{{effectHold, Reason{Code: ReasonLiveUnknown, Text: fmt.Sprintf("nobody can tell whether the target still holds what %s wrote", u.Key)}}}
 	}
@@ -219,14 +240,14 @@ func undoFloors(c Case) []finding {
 	return nil
 }
 
-// unseen names a parameter whose present value nobody knows although the action
-// promises to restore it; "" when there is none.
+// unseen names a parameter whose present value nobody knows, or which is none of
+// its type, although the action promises to restore it; "" when there is none.
 func unseen(c Case, a spec.Action) string {
 	if a.Reversal != spec.Restore || isUndo(c) {
 		return ""
 	}
 	for _, p := range a.Parameters {
-		if _, known := c.Facts.Item.Live[p.Name]; !known || !c.Facts.Item.LiveKnown {
+		if v, known := c.Facts.Item.Live[p.Name]; !known || !c.Facts.Item.LiveKnown || !propose.OfType(p, v) {
 			return p.Name
 		}
 	}

@@ -135,6 +135,18 @@ func floorCases() map[string]floorCase {
 			c.Facts.Sent = []gate.Sent{sent("scale", 5*time.Hour, 4, 6), sent("scale", 4*time.Hour, 4, 6)}
 			c.Facts.Sent[1].Before = nil
 		}, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},
+		"FightAutoscaler": {"what only moves on fights nobody", func(c *gate.Case) {
+			c.Facts.Sent = []gate.Sent{sent("scale", 6*time.Hour, 4, 6), sent("scale", 5*time.Hour, 7, 9), sent("scale", 4*time.Hour, 10, 14)}
+			c.Facts.Item.Live, c.Proposal.Parameters = propose.Live{"replicas": int64(13)}, propose.Parameters{"replicas": int64(15)}
+		}, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},
+		"FightHalfWay": {"half of the way back is a revert", func(c *gate.Case) {
+			c.Facts.Sent = []gate.Sent{sent("scale", 5*time.Hour, 4, 8), sent("scale", 4*time.Hour, 6, 10)}
+			c.Facts.Item.Live, c.Proposal.Parameters = propose.Live{"replicas": int64(8)}, propose.Parameters{"replicas": int64(10)}
+		}, floorWant{gate.Escalate, false, "fight", 0, "found at replicas 6"}},
+		"FightPinned": {"whoever writes a third value each time fights too", func(c *gate.Case) {
+			c.Facts.Sent = []gate.Sent{sent("scale", 6*time.Hour, 9, 6), sent("scale", 5*time.Hour, 5, 6), sent("scale", 4*time.Hour, 5, 6)}
+			c.Facts.Item.Live = propose.Live{"replicas": int64(5)}
+		}, floorWant{gate.Escalate, false, "fight", 0, "reverted our change 2 times"}},
 		"Repeat": {"the third time in a day is a backlog item", func(c *gate.Case) { c.Facts.Sent = []gate.Sent{bought(10 * time.Hour), bought(5 * time.Hour)} },
 			floorWant{gate.Escalate, false, "repeat", 0, "bought time 2 times in a day, at 2026-11-28 17:12:00Z, 2026-11-28 22:12:00Z (5h0m0s later); now, 5h0m0s later"}},
 		"RepeatDay": {"a day later it may help again", func(c *gate.Case) { c.Facts.Sent = []gate.Sent{bought(24 * time.Hour), bought(5 * time.Hour)} }, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},

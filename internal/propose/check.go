@@ -38,6 +38,49 @@ func Check(it Item, p Parameters) error {
 	return nil
 }
 
+// Fits reports whether the parameters are those of the action, each with a value
+// of its type. Bounds are not looked at: what an undo puts back was there before
+// them.
+func Fits(a spec.Action, p Parameters) error {
+	known := map[string]bool{}
+	for _, d := range a.Parameters {
+		known[d.Name] = true
+		v, ok := p[d.Name]
+		if !ok {
+			return fmt.Errorf("parameter %s is missing", quoted(d.Name))
+		}
+		if !OfType(d, v) {
+			return fmt.Errorf("parameter %s: %w", quoted(d.Name), wrongType(d, v))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		if !known[name] {
+			return fmt.Errorf("parameter %s is not one of action %s, which takes %s", quoted(name), quoted(a.Name), parameterNames(a))
+		}
+	}
+	return nil
+}
+
+// OfType reports whether a value is of the parameter's type. A target's state may
+// hold anything under the parameter's name, for an actuator is a stranger.
+func OfType(d spec.Parameter, v any) bool {
+	switch d.Type {
+	case spec.Integer:
+		i, ok := v.(int64)
+		return ok && i <= maxInteger && i >= -maxInteger
+	case spec.Number:
+		f, ok := toNumber(v)
+		return ok && !math.IsNaN(f) && !math.IsInf(f, 0)
+	case spec.Boolean:
+		_, ok := v.(bool)
+		return ok
+	case spec.String:
+		_, ok := v.(string)
+		return ok
+	}
+	return false
+}
+
 func parameterNames(a spec.Action) string {
 	if len(a.Parameters) == 0 {
 		return "none"

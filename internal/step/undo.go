@@ -13,11 +13,13 @@ const UndoKind = "undo"
 
 // UndoOf is the proposal that takes an effect back: the same action, with the
 // state that was observed at the claim for each parameter that it set. One that
-// was not observed is missing, which the gate refuses.
+// was not observed, or was no value that a parameter can have, is missing, which
+// the gate refuses: a list here would be an entry that no ledger takes.
 func UndoOf(e ledger.Effect) propose.Proposal {
 	back := propose.Parameters{}
 	for name := range e.Claim.Parameters {
-		if was, known := e.Claim.Live[name]; known {
+		switch was := e.Claim.Live[name].(type) {
+		case int64, float64, string, bool:
 			back[name] = was
 		}
 	}
