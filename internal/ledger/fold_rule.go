@@ -54,22 +54,32 @@ func foldReset(s *State, e Entry, b Reset) string {
 	return ""
 }
 
-// CeilingAt is a ceiling that a person set.
+// CeilingAt is a ceiling that a person or a demotion set.
 type CeilingAt struct {
 	Ceiling
 	At time.Time
-	// Before holds again when Until has passed, if it holds longer; nil without.
+	// Before holds again when Until has passed, if it holds longer, and beside a
+	// demotion; nil without.
 	Before *CeilingAt `json:",omitempty"`
 }
 
-// at is the newest of the ceilings that holds at now.
+func (c *CeilingAt) holds(now time.Time) bool { return c.Until.IsZero() || now.Before(c.Until) }
+
+// at is the newest word of a person that holds at now, or what demotions since
+// have left of it: a demotion lowers what was there and raises nothing, not even
+// what a raise with an end had lifted.
 func (c *CeilingAt) at(now time.Time) gate.Verdict {
+	lowest := gate.Auto
 	for ; c != nil; c = c.Before {
-		if c.Until.IsZero() || now.Before(c.Until) {
-			return c.To
+		if !c.holds(now) {
+			continue
+		}
+		lowest = min(lowest, c.To)
+		if c.By != DemotedBy {
+			break
 		}
 	}
-	return gate.Auto
+	return lowest
 }
 
 // after is the newest of the ceilings that holds longer than until; none holds
@@ -82,6 +92,21 @@ func (c *CeilingAt) after(until time.Time) *CeilingAt {
 		c = c.Before
 	}
 	return c
+}
+
+// standing leaves out what has ended by now, so that a ceiling which is raised
+// and demoted for years stays short.
+func (c *CeilingAt) standing(now time.Time) *CeilingAt {
+	if c == nil {
+		return nil
+	}
+	rest := c.Before.standing(now)
+	if !c.holds(now) {
+		return rest
+	}
+	kept := *c
+	kept.Before = rest
+	return &kept
 }
 
 // ceiling is what was set of an action; nil without.
@@ -98,7 +123,11 @@ func foldCeiling(s *State, e Entry, b Ceiling) string {
 	if of == nil {
 		of = map[string]CeilingAt{}
 	}
-	of[b.Action] = CeilingAt{Ceiling: b, At: e.Time, Before: s.ceiling(e.Service, b.Action).after(b.Until)}
+	before := s.ceiling(e.Service, b.Action).standing(e.Time)
+	if b.By != DemotedBy {
+		before = before.after(b.Until)
+	}
+	of[b.Action] = CeilingAt{Ceiling: b, At: e.Time, Before: before}
 	s.Ceilings[e.Service] = of
 	s.forgive(e.Service, b.Action)
 	s.ClaimsMoved = e.Seq
@@ -121,7 +150,7 @@ func (s *State) CeilingByPeople(service, action string, now time.Time) gate.Verd
 	lowest := gate.Auto
 	for _, name := range []string{"", action} {
 		for c := s.ceiling(service, name); c != nil; c = c.Before {
-			if c.By != DemotedBy && (c.Until.IsZero() || now.Before(c.Until)) {
+			if c.By != DemotedBy && c.holds(now) {
 				lowest = min(lowest, c.To)
 				break
 			}

@@ -94,7 +94,7 @@ func (s *State) UndoOf(e *Effect) *Effect {
 // neither tried nor finally refused. One undo per action, and an undo has none.
 func (s *State) Undoable(service string, now time.Time, within time.Duration) *Effect {
 	e := s.Harmful(service, now, within)
-	if e == nil || e.UndoRefused != "" || s.UndoOf(e) != nil || s.undoTries(e) >= maxUndoTries {
+	if e == nil || e.UndoRefused != "" || s.UndoOf(e) != nil || s.UndoGivenUp(e) {
 		return nil
 	}
 	return e
@@ -103,6 +103,9 @@ func (s *State) Undoable(service string, now time.Time, within time.Duration) *E
 // maxUndoTries is how often an undo is claimed that is void before it is sent:
 // each try spends a window, and somebody should look instead.
 const maxUndoTries = 3
+
+// UndoGivenUp reports whether the undo of an effect was tried as often as it is.
+func (s *State) UndoGivenUp(e *Effect) bool { return s.undoTries(e) >= maxUndoTries }
 
 func (s *State) undoTries(e *Effect) int {
 	n := 0
