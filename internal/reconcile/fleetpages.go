@@ -3,12 +3,14 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/escalate"
+	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/internal/step"
@@ -45,7 +47,19 @@ func (r *Reconciler) stormPage(out map[string]escalate.Page, f *fleet, red []str
 	if len(red) > 0 {
 		text += ": " + some(red)
 	}
-	out["storm"] = r.fleetPage("storm", escalate.Storm, text, now)
+	p := r.fleetPage("storm", escalate.Storm, text, now)
+	// One message for each doubling, and not one for each service that joins.
+	p.Gist = fmt.Sprintf("storm %d %v", bits.Len(uint(len(red))), w.Sources)
+	out["storm"] = p
+}
+
+// grouped reports whether the storm's page speaks for a service: for those that
+// are red in the storm, as long as it rages and if they were missed when it came.
+// A brake that is still on after it, because a few are never met, must not keep
+// from people what breaks later.
+func (r *Reconciler) grouped(n step.NoticeFacts, f *fleet, at ledger.StormAt, now time.Time) bool {
+	return at.Holds() && red(n) && f.weather(now).Storm(r.stormLimits()) &&
+		!n.State.EpisodeSince.After(at.Since.Add(n.Service.Remediation.EscalateWithin))
 }
 
 // some are the first of many names.
@@ -66,14 +80,13 @@ func (r *Reconciler) sourcePages(out map[string]escalate.Page, blind map[string]
 }
 
 // red reports whether a service counts for the storm and its people want to hear
-// of it.
+// of it. What is recorded counts, on which replicas agree.
 func red(n step.NoticeFacts) bool {
 	r := n.Service.Remediation
 	if min(r.Mode, n.MaxMode) == spec.Observe && !r.Escalation.Observe {
 		return false
 	}
-	a := n.Assessment
-	return a.State == compare.Breached || a.State == compare.Unknown && a.SourceFault != ""
+	return n.State.State == compare.Breached || n.State.State == compare.Unknown && n.State.SourceFault != ""
 }
 
 // exceptionPages report what has expired to its owner, until it is removed: an
@@ -123,7 +136,7 @@ func (r *Reconciler) hushed(ctx context.Context, receiver string, p escalate.Pag
 		return false
 	}
 	for _, s := range r.o.Silencers {
-		found, err := s.SilencesFor(ctx, p)
+		found, err := silencedBy(ctx, s, p)
 		if err != nil {
 			r.log.Warn("silences cannot be read, which holds no page", "page", p.ID, "error", err)
 			continue
@@ -134,6 +147,16 @@ func (r *Reconciler) hushed(ctx context.Context, receiver string, p escalate.Pag
 		}
 	}
 	return false
+}
+
+// silencesTimeout is how long a page waits for one Alertmanager to say who
+// silenced it.
+const silencesTimeout = 3 * time.Second
+
+func silencedBy(ctx context.Context, s Silencer, p escalate.Page) ([]gate.Hold, error) {
+	ctx, cancel := context.WithTimeout(ctx, silencesTimeout)
+	defer cancel()
+	return s.SilencesFor(ctx, p)
 }
 
 func (r *Reconciler) isAlertmanager(receiver string) bool {

@@ -65,7 +65,7 @@ func (r *Reconciler) wanted(f *fleet, now time.Time) map[string]escalate.Page {
 		}
 	}
 	r.stormPage(out, f, stormy, now)
-	if _, storm := out["storm"]; !storm {
+	if _, storm := out["storm"]; !storm || !f.weather(now).Storm(r.stormLimits()) {
 		r.sourcePages(out, blind, now)
 	}
 	r.exceptionPages(out, f.set, now)
@@ -138,6 +138,7 @@ func (r *Reconciler) noticeFacts(f *fleet, svc spec.Service, now time.Time) step
 		r.remembered(&n)
 	}
 	r.present(&n)
+	r.book.view(func(s *ledger.State) { n.Grouped = r.grouped(n, f, s.Storm, now) })
 	return n
 }
 
@@ -184,7 +185,7 @@ func recorded(n *step.NoticeFacts, s *ledger.State) {
 	}
 	n.Storm = s.Storm.Holds()
 	if n.Harmful = s.Harmful(name, n.Now, n.Service.Remediation.EscalateWithin); n.Harmful != nil {
-		n.Undo = s.UndoOf(n.Harmful)
+		n.Undo, n.GivenUp = s.UndoOf(n.Harmful), s.UndoGivenUp(n.Harmful)
 	}
 	if page := s.Pages[n.State.Episode]; page != nil {
 		n.Open, n.OpenFor = page.EndedAt.IsZero(), page.Reason

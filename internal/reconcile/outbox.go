@@ -222,13 +222,11 @@ func (r *Reconciler) held(p escalate.Page) []escalate.Delivery {
 // deliver sends one page to one receiver and records what is news: the first
 // delivery, the end, and the beginning and end of a failure.
 func (r *Reconciler) deliver(ctx context.Context, rec escalate.Receiver, p escalate.Page, now time.Time) {
-	ctx, cancel := context.WithTimeout(ctx, receiverTimeout)
-	defer cancel()
 	if r.hushed(ctx, rec.Name(), p) {
 		return
 	}
 	before := r.delivery(p.ID, rec.Name())
-	failure := rec.Send(ctx, p)
+	failure := sendWithin(ctx, rec, p)
 	after := before.After(p, rec.Name(), failure, now)
 	if failure != nil {
 		r.tel.receiverFailed(rec.Name())
@@ -248,8 +246,16 @@ func (r *Reconciler) deliver(ctx context.Context, rec escalate.Receiver, p escal
 	}
 }
 
-// receiverTimeout bounds one delivery.
+// receiverTimeout bounds one delivery. What comes before and after it has a time
+// of its own: an Alertmanager that hangs must not use up that of a pager, and a
+// receiver that does must not keep its own failure out of the ledger.
 const receiverTimeout = 10 * time.Second
+
+func sendWithin(ctx context.Context, rec escalate.Receiver, p escalate.Page) error {
+	ctx, cancel := context.WithTimeout(ctx, receiverTimeout)
+	defer cancel()
+	return rec.Send(ctx, p)
+}
 
 func (r *Reconciler) delivery(page, receiver string) escalate.Delivery {
 	r.outbox.mu.Lock()

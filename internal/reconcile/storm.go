@@ -60,13 +60,13 @@ func (p *pass) weather() step.Weather {
 func (p *pass) brake(ctx context.Context) error {
 	w, limits := p.weather(), p.r.stormLimits()
 	due := false
-	p.r.book.view(func(s *ledger.State) { _, due = step.Brake(s.Storm, w, limits, p.r.storeTime(p.now)) })
+	p.r.book.view(func(s *ledger.State) { _, due = p.braked(s.Storm, w, limits) })
 	if !due || p.disputed != "" {
 		return nil
 	}
 	var now ledger.Storm
 	err := p.r.book.one(ctx, func(s *ledger.State) (ledger.Draft, error) {
-		next, ok := step.Brake(s.Storm, w, limits, p.r.storeTime(p.now))
+		next, ok := p.braked(s.Storm, w, limits)
 		if !ok {
 			return ledger.Draft{}, ledger.ErrExists
 		}
@@ -81,6 +81,18 @@ func (p *pass) brake(ctx context.Context) error {
 	}
 	p.r.log.Warn("storm brake", "phase", now.Phase, "breached", now.Breached, "unknown", now.Unknown, "loaded", now.Loaded)
 	return nil
+}
+
+// braked is the change of the brake that is due. What is younger than two sweeps
+// is not eased: replicas that see different weather, and weather that swings with
+// every sweep, would write in each.
+func (p *pass) braked(at ledger.StormAt, w step.Weather, limits step.StormLimits) (ledger.Storm, bool) {
+	now := p.r.storeTime(p.now)
+	next, due := step.Brake(at, w, limits, now)
+	if young := now.Sub(at.At) < 2*p.r.o.Config.Sweep.Interval; next.Phase == ledger.StormEasing && young {
+		return next, false
+	}
+	return next, due
 }
 
 // storm says in words why the brake is on; "" when it is not. What is not

@@ -44,6 +44,8 @@ type world struct {
 	unknown    func(at time.Time) measure.Reason
 	// truth is the error ratio of one service; nil: all have errorRatio's.
 	truth func(service string, at time.Time) float64
+	// dark is why one service is unknown; nil: none is.
+	dark func(service string, at time.Time) measure.Reason
 	// lost is the source that does not answer about a service; nil: all do.
 	lost      func(service string) string
 	propose   func(propose.Request) propose.Proposal
@@ -393,7 +395,10 @@ func (w *world) Measure(_ context.Context, qs []measure.Query) []measure.Measure
 			out[i] = m
 			continue
 		}
-		if m.Reason = w.unknown(q.ID.At); m.Reason != "" {
+		if m.Reason = w.unknown(q.ID.At); w.dark != nil {
+			m.Reason = w.dark(q.ID.Service, q.ID.At)
+		}
+		if m.Reason != "" {
 			out[i] = m
 			continue
 		}

@@ -73,11 +73,13 @@ type NoticeFacts struct {
 	// Overdue says that one of them has waited for its escalateWithin.
 	Waiting []string
 	Overdue bool
-	// Storm: the storm brake is on.
-	Storm bool
+	// Storm: the storm brake is on. Grouped: its page speaks for this service.
+	Storm, Grouped bool
 	// Harmful is an effect that made things worse and may be taken back, Undo what
 	// takes it back, once that was sent; nil without.
 	Harmful, Undo *ledger.Effect
+	// GivenUp: its undo was claimed and void so often that it is not tried again.
+	GivenUp bool
 	// Planned is the maintenance with mutePages in force; "" without.
 	Planned string
 	Now     time.Time
@@ -109,14 +111,14 @@ func Notices(n NoticeFacts) []Notice {
 	return out
 }
 
-// ofEpisode is the page of the service's episode. In a storm and in a planned
-// maintenance none is opened, and one that is open stays.
+// ofEpisode is the page of the service's episode. While a storm's page speaks for
+// it, and in a planned maintenance, none is opened, and one that is open stays.
 func ofEpisode(n NoticeFacts) (Notice, bool) {
 	if n.State.Episode == "" {
 		return Notice{}, false
 	}
 	reason, why := "", ""
-	if !n.Storm && n.Planned == "" {
+	if !n.Grouped && n.Planned == "" {
 		reason, why = episodeNotice(n)
 	}
 	if reason == "" && n.Open {
@@ -268,12 +270,19 @@ func waitingFor(n NoticeFacts) string {
 // nothing is in its way.
 func undoHeld(n NoticeFacts) string {
 	h := n.Harmful
-	if h == nil || n.Undo != nil {
+	if h == nil {
 		return ""
 	}
 	head := fmt.Sprintf("%s of %s made things worse and is not taken back: ", h.Claim.Action.Name, h.Claim.Key)
-	if h.UndoRefused != "" {
+	switch {
+	case n.Undo != nil && undid(*n.Undo):
+		return ""
+	case n.Undo != nil:
+		return head + fmt.Sprintf("its undo was sent, came to %s, and is not sent again: %s", n.Undo.Effect, orNothing(n.Undo.Receipt.Detail))
+	case h.UndoRefused != "":
 		return head + h.UndoRefused
+	case n.GivenUp:
+		return head + "its undo was claimed again and again and never sent, so it is given up"
 	}
 	d := n.Decision
 	if d == nil || n.Proposal == nil || !n.Proposal.Undo || d.Verdict == gate.Auto || len(d.Reasons) == 0 {
@@ -283,6 +292,16 @@ func undoHeld(n NoticeFacts) string {
 		return "" // a process that has just started looks twice, which is no hindrance
 	}
 	return head + d.Reasons[0].Text
+}
+
+// undid reports whether an undo may have taken something back.
+func undid(undo ledger.Effect) bool { return undo.Effect.Judged() || undo.Locked() }
+
+func orNothing(detail string) string {
+	if detail == "" {
+		return "the actuator said no more"
+	}
+	return detail
 }
 
 // standing is what an open page says while nothing would open it: it stays

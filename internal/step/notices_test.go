@@ -39,8 +39,9 @@ func TestNotices(t *testing.T) {
 	}{
 		"Early":     {"a breach inside escalateWithin", func(n *step.NoticeFacts) { n.State.EpisodeSince = now.Add(-19 * time.Minute) }, ""},
 		"Late":      {"a breach after escalateWithin", func(*step.NoticeFacts) {}, escalate.CannotAct},
-		"Storm":     {"one page for all, not one each", func(n *step.NoticeFacts) { n.Storm = true }, ""},
-		"StormOpen": {"a page that is open stays", func(n *step.NoticeFacts) { n.Storm, n.Open = true, true }, escalate.CannotAct},
+		"Storm":     {"one page for all, not one each", func(n *step.NoticeFacts) { n.Storm, n.Grouped = true, true }, ""},
+		"StormOver": {"the brake alone tells nobody", func(n *step.NoticeFacts) { n.Storm = true }, escalate.CannotAct},
+		"StormOpen": {"a page that is open stays", func(n *step.NoticeFacts) { n.Storm, n.Grouped, n.Open = true, true, true }, escalate.CannotAct},
 		"Planned":   {"a drill wakes nobody", func(n *step.NoticeFacts) { n.Planned = "failover-drill" }, ""},
 		"NeverMet":  {"a target that nothing meets", func(n *step.NoticeFacts) { n.State.EverMet = false }, escalate.SpecProblem},
 		"NeverSeen": {"a query that finds nothing", func(n *step.NoticeFacts) {

@@ -27,6 +27,6 @@ func brakeList() []Mutant {
 		one("not-demoted", "two outcomes worsened cost a rung", in("internal/budget/demote.go", `return n >= MaxWorsened`, `return n > 10*MaxWorsened`), by(budgetPkg, "TestDemoted$")),
 		one("charges-age-early", "a charge leaves one period after its claim", in("internal/budget/budget.go", `!now.Before(c.At.Add(p.Period)):`, `!now.Before(c.At.Add(p.Period / 2)):`), by(budgetPkg, "TestOf$")),
 		one("unseen-restores", "what cannot be observed cannot be restored", in(dynamics, `if a.Reversal != spec.Restore || isUndo(c) {`, `if a.Reversal == spec.Restore || isUndo(c) {`), floorTests),
-		one("drill-pages", "a drill wakes nobody", in("internal/step/notices.go", `if !n.Storm && n.Planned == "" {`, `if !n.Storm {`), by(stepPkg, "TestNotices$")),
+		one("drill-pages", "a drill wakes nobody", in("internal/step/notices.go", `if !n.Grouped && n.Planned == "" {`, `if !n.Grouped {`), by(stepPkg, "TestNotices$")),
 	}
 }
