@@ -44,11 +44,13 @@ func TestWorstFollowsFromConfiguration(t *testing.T) {
 		overall budget.Bound
 	}{
 		{"defaults", fleet(1, actor("", 3, usual, true)), global, pace,
-			budget.Bound{Effects: 5, By: "demotion"}, budget.Bound{Effects: 2, By: "budget"}, budget.Bound{Effects: 5, By: "demotion"}},
+			budget.Bound{Effects: 3, By: "budget"}, budget.Bound{Effects: 2, By: "budget"}, budget.Bound{Effects: 3, By: "budget"}},
 		{"a restart has no undo", fleet(1, actor("", 3, usual, false)), global, pace,
-			budget.Bound{Effects: 3, By: "demotion"}, budget.Bound{Effects: 2, By: "budget"}, budget.Bound{Effects: 3, By: "demotion"}},
+			budget.Bound{Effects: 2, By: "budget"}, budget.Bound{Effects: 2, By: "budget"}, budget.Bound{Effects: 2, By: "budget"}},
 		{"capacity of one harm", fleet(1, actor("", 2, usual, true)), global, pace,
-			budget.Bound{Effects: 4, By: "demotion"}, budget.Bound{Effects: 1, By: "budget"}, budget.Bound{Effects: 4, By: "demotion"}},
+			budget.Bound{Effects: 2, By: "budget"}, budget.Bound{Effects: 1, By: "budget"}, budget.Bound{Effects: 2, By: "budget"}},
+		{"harm is cheaper than a demotion lets through", fleet(1, actor("", 5, spec.Costs{NoChange: 2, Worsened: 1, Unknown: 2}, true)), global, pace,
+			budget.Bound{Effects: 5, By: "demotion"}, budget.Bound{Effects: 4, By: "budget"}, budget.Bound{Effects: 5, By: "demotion"}},
 		{"capacity below the dearest", fleet(1, actor("", 1.5, usual, true)), global, pace,
 			budget.Bound{By: "budget"}, budget.Bound{By: "budget"}, budget.Bound{By: "budget"}},
 		{"no capacity", fleet(1, actor("", 0, usual, true)), global, pace,
@@ -56,7 +58,7 @@ func TestWorstFollowsFromConfiguration(t *testing.T) {
 		{"what nobody can see costs nothing", fleet(1, actor("", 3, spec.Costs{NoChange: 1, Worsened: 2}, false)), global, pace,
 			budget.Bound{Effects: caps, By: "caps"}, budget.Bound{Effects: 2, By: "budget"}, budget.Bound{Effects: caps, By: "caps"}},
 		{"a fleet spends the global budget", fleet(20, actor("", 3, usual, false)), global, pace,
-			budget.Bound{Effects: 3, By: "demotion"}, budget.Bound{Effects: 2, By: "budget"}, budget.Bound{Effects: 48, By: "global budget"}},
+			budget.Bound{Effects: 2, By: "budget"}, budget.Bound{Effects: 2, By: "budget"}, budget.Bound{Effects: 9, By: "global budget"}},
 		{"caps below every budget", fleet(3, actor("", 100, usual, false)), budget.Policy{Period: month, Capacity: 1000},
 			budget.Pace{PerHour: 1, PerServicePerHour: 1, Over: 5 * time.Hour},
 			budget.Bound{Effects: 5, By: "caps"}, budget.Bound{Effects: 5, By: "caps"}, budget.Bound{Effects: 5, By: "caps"}},
@@ -73,6 +75,45 @@ func TestWorstFollowsFromConfiguration(t *testing.T) {
 				t.Errorf("overall (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The fleet's budget bounds the fleet, however large it is and however often the
+// action's own budget is refilled before the fleet's is.
+func TestWorstDoesNotGrowWithTheFleet(t *testing.T) {
+	usual := spec.Costs{NoChange: 1, Worsened: 2, Unknown: 1}
+	pace := budget.Pace{PerHour: 1000, PerServicePerHour: 1000, Over: month}
+	global := budget.Policy{Period: month, Capacity: 10}
+	for _, c := range []struct {
+		name    string
+		period  time.Duration
+		restore bool
+		want    int
+	}{
+		{"harm and its undo", month, true, 10},
+		{"no undo", month, false, 9},
+		{"an action's week", month / 4, true, 10},
+	} {
+		for _, n := range []int{6, 12, 100} {
+			var as []budget.Actor
+			for i := range n {
+				a := actor(fmt.Sprint("s", i), 3, usual, c.restore)
+				a.Budget.Period = c.period
+				as = append(as, a)
+			}
+			if got := budget.Worst(as, global, pace).Overall; got != (budget.Bound{Effects: c.want, By: budget.BoundByGlobal}) {
+				t.Errorf("%s, %d services: %+v, want %d by the global budget", c.name, n, got, c.want)
+			}
+		}
+	}
+	// A fleet's week is spent four times in a month.
+	week := budget.Policy{Period: month / 4, Capacity: 10}
+	var as []budget.Actor
+	for i := range 100 {
+		as = append(as, actor(fmt.Sprint("s", i), 3, usual, true))
+	}
+	if got := budget.Worst(as, week, pace).Overall.Effects; got != 40 {
+		t.Errorf("four weeks of a fleet: %d, want 40", got)
 	}
 }
 
@@ -112,17 +153,14 @@ func (a *adversary) most(s standing) int {
 		if x.Costs.Unknown > 0 {
 			best = max(best, 1+a.most(charge(x.Costs.Unknown)))
 		}
-		// It is seen to do harm, at the full price or on a service that was
-		// recovering; what may be undone is undone once, with harm and blinding.
-		for _, cost := range []float64{x.Costs.Worsened, 0} {
-			next := charge(cost)
-			next.worsened[i]++
-			n := 1
-			if x.Restore {
-				n = 2
-			}
-			best = max(best, n+a.most(next))
+		// It is seen to do harm; what may be undone is undone once, with harm and
+		// blinding, which is free.
+		next, n := charge(x.Costs.Worsened), 1
+		next.worsened[i]++
+		if x.Restore {
+			n = 2
 		}
+		best = max(best, n+a.most(next))
 	}
 	a.seen[key] = best
 	return best

@@ -93,21 +93,23 @@ func Of(service, action string, own, global Policy, charges []Charge, resets []R
 }
 
 // Cost is what an outcome leaves charged. Recovered, Improved and None (no-op,
-// void, not-landed) are free, and so is whatever was judged of a service that
-// was recovering already. Pending, and a word that is not known, stays at the
-// dearest.
+// void, not-landed) are free, and so is NoChange on a service that was recovering
+// already. Pending, and a word that is not known, stays at the dearest.
+//
+// Worsened is never free: what was getting better by itself and got worse after
+// the action is the strongest evidence of harm there is, and harm that no balance
+// pays for would grow with the fleet.
 func Cost(o compare.Outcome, recovering bool, costs spec.Costs) float64 {
 	switch o {
 	case compare.OutcomeNone, compare.OutcomeRecovered, compare.OutcomeImproved:
 		return 0
 	case compare.OutcomeUnknown:
 		return costs.Unknown
-	case compare.OutcomeNoChange, compare.OutcomeWorsened:
+	case compare.OutcomeWorsened:
+		return costs.Worsened
+	case compare.OutcomeNoChange:
 		if recovering {
 			return 0
-		}
-		if o == compare.OutcomeWorsened {
-			return costs.Worsened
 		}
 		return costs.NoChange
 	default:

@@ -130,7 +130,7 @@ func TestCost(t *testing.T) {
 		"pending":                 {"the dearest outcome until measured", compare.OutcomePending, false, 2},
 		"pending and recovering":  {"the dearest outcome until measured", compare.OutcomePending, true, 2},
 		"no change, recovering":   {"recovering already: 0", compare.OutcomeNoChange, true, 0},
-		"worsened, recovering":    {"recovering already: 0", compare.OutcomeWorsened, true, 0},
+		"worsened, recovering":    {"harm is never free", compare.OutcomeWorsened, true, 2},
 		"unknown, recovering":     {"unknown is never free", compare.OutcomeUnknown, true, 1.5},
 		"a word nobody knows":     {"the dearest", "splendid", false, 2},
 		"a word nobody knows (2)": {"the dearest", "splendid", true, 2},

@@ -15,8 +15,8 @@ const MaxWorsened = 2
 // newest of which was measured at now, take it one rung down. Those that are
 // older than the period do not count, and the caller forgets those from before
 // the last reset, or the last time that its ceiling was set. A demotion costs
-// nothing and no balance pays for it: it also stops an action whose harm is free
-// because the service was recovering already. Without a period nothing ages.
+// nothing and no balance pays for it: it also stops an action whose budget would
+// pay for more harm. Without a period nothing ages.
 func Demoted(worsened []time.Time, period time.Duration, now time.Time) bool {
 	n := 0
 	for _, at := range worsened {

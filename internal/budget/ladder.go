@@ -51,8 +51,8 @@ type Ran struct {
 	// Outcome is Pending until it was judged, and Unknown for an effect of which
 	// nobody can tell whether it landed.
 	Outcome compare.Outcome
-	// Recovering: the service was recovering already, so the outcome is none of
-	// the action's doing.
+	// Recovering: the service was recovering already, so the action gets no
+	// credit. Harm counts all the same.
 	Recovering bool
 }
 

@@ -75,8 +75,8 @@ func TestNeighboursOnlyBlame(t *testing.T) {
 	})
 }
 
-// What was recovering by itself earns nothing and costs nothing; but one
-// objective's recovery does not make free what the action left of another.
+// What was recovering by itself earns nothing, and costs nothing unless it got
+// worse; but one objective's recovery does not make free what the action left of another.
 func TestRecoveringIsNoCredit(t *testing.T) {
 	was := func(id string) edit { return end(id, judgeWindow, -judgeWindow, ratio(0.9)) }
 	one := func() compare.Trial { return trial() }
@@ -94,7 +94,7 @@ func TestRecoveringIsNoCredit(t *testing.T) {
 		"improved, earned":               {"it was not recovering", one(), afterEnd, []edit{missed("a"), after("a", ratio(0.3))}, compare.OutcomeImproved, false, true},
 		"recovered by itself":            {"half of the excess had gone before the claim", one(), holdEnd, []edit{missed("a"), was("a")}, compare.OutcomeRecovered, true, false},
 		"improved by itself":             {"half of the excess had gone before the claim", one(), afterEnd, []edit{missed("a"), was("a"), after("a", ratio(0.3))}, compare.OutcomeImproved, true, false},
-		"worsened while recovering":      {"free, and yet harm", one(), afterEnd, []edit{missed("a"), was("a"), after("a", ratio(1))}, compare.OutcomeWorsened, true, false},
+		"worsened while recovering":      {"no credit, and harm", one(), afterEnd, []edit{missed("a"), was("a"), after("a", ratio(1))}, compare.OutcomeWorsened, true, false},
 		"relapsed while recovering":      {"free", one(), holdEnd, []edit{missed("a"), was("a"), end("a", judgeWindow, holdMid, ratio(0.3))}, compare.OutcomeNoChange, true, false},
 		"unknown while recovering":       {"unknown is never free", one(), deadline, []edit{missed("a"), was("a"), after("a", reason(measure.NoData))}, compare.OutcomeUnknown, false, false},
 		"not decided":                    {"nothing is earned yet", one(), afterEnd, []edit{missed("a")}, compare.OutcomePending, false, false},

@@ -52,8 +52,8 @@ type Judgement struct {
 	// Outcome is Pending until Decided.
 	Outcome Outcome `json:"outcome"`
 	// Recovering: before had at most half of the excess of the judge window
-	// preceding it, so the action earns nothing and costs nothing, whatever the
-	// Outcome says: see Earned. Never set beside Unknown.
+	// preceding it, so the action earns nothing, whatever the Outcome says (see
+	// Earned), and only what got worse after all costs. Never set beside Unknown.
 	Recovering bool `json:"recovering"`
 	// Objective is the one that decided, "service/id".
 	Objective string `json:"objective"`

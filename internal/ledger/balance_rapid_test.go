@@ -68,14 +68,14 @@ func (p *purse) became(key gate.Key, e execute.Effect) {
 }
 
 // judged: "the measured outcome then replaces it by its own cost (recovered,
-// improved … 0)"; recovering already costs 0, unknown is never free; an undo is
+// improved … 0)"; recovering already costs 0, worsened and unknown are never free; an undo is
 // charged "only when that is Worsened".
 func (p *purse) judged(key gate.Key, o compare.Outcome, recovering bool) {
 	pay := p.paid[key]
 	pay.owes = map[compare.Outcome]float64{
 		compare.OutcomeNoChange: 1, compare.OutcomeWorsened: 2.5, compare.OutcomeUnknown: 0.75,
 	}[o]
-	free := recovering && o != compare.OutcomeUnknown || pay.undo && o != compare.OutcomeWorsened
+	free := recovering && o == compare.OutcomeNoChange || pay.undo && o != compare.OutcomeWorsened
 	if !pay.auto || free {
 		pay.owes = 0
 	}

@@ -145,6 +145,12 @@ func TestEachInvariantIsNamed(t *testing.T) {
 		}, names{checker.ChargedAtClaim}},
 		"charge forgotten": {"the claim carries it", func(h *history) { edit(h, "claim.k5", func(c *ledger.Claim) { c.Charge = 0 }) }, names{checker.ChargedAtClaim}},
 		"refund":           {"what did not help is paid for", func(h *history) { edit(h, "outcome.k1", func(o *ledger.Outcome) { o.Cost = 0 }) }, names{checker.RefundMeasured}},
+		"free harm": {"what got worse is paid for, also where it was recovering", func(h *history) {
+			edit(h, "outcome.k1", func(o *ledger.Outcome) {
+				o.Judgement.Outcome, o.Judgement.Recovering, o.Cost = compare.OutcomeWorsened, true, 0
+			})
+			h.o.Budget.Capacity = 5
+		}, names{checker.RefundMeasured}},
 		"undo without cost": {"an undo that harms costs too", func(h *history) {
 			edit(h, "outcome.k3", func(o *ledger.Outcome) { o.Judgement.Outcome = compare.OutcomeWorsened })
 			h.o.Budget.Capacity = 5

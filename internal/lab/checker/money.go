@@ -41,7 +41,7 @@ func (l *life) cost() float64 {
 }
 
 // measured is the cost of what was measured. An undo costs only when it made
-// things worse.
+// things worse, and what made things worse always costs.
 func (l *life) measured() float64 {
 	j := l.outcome.Judgement
 	switch {
@@ -49,10 +49,10 @@ func (l *life) measured() float64 {
 		return 0
 	case j.Outcome == compare.OutcomeUnknown:
 		return l.claim.Costs.Unknown
-	case j.Recovering:
-		return 0
 	case j.Outcome == compare.OutcomeWorsened:
 		return l.claim.Costs.Worsened
+	case j.Recovering:
+		return 0
 	case j.Outcome == compare.OutcomeNoChange:
 		return l.claim.Costs.NoChange
 	}
