@@ -30,6 +30,10 @@ type book struct {
 	// unaudited is set while the part of the chain that a checkpoint stood for at
 	// the start was not gone over: until then nothing is claimed.
 	unaudited bool
+
+	// queue holds what waits for a shared append.
+	queueing sync.Mutex
+	queue    []*sharer
 }
 
 func newBook(store ledger.Store) *book {
@@ -185,20 +189,31 @@ func (b *book) news(ctx context.Context) ([]string, error) {
 
 // append plans against the present state and appends, all or nothing. The plan
 // sees a state that no entry is missing from; its error is returned as it is.
-// The entries after the state that the caller knew are returned, its own last.
-func (b *book) append(ctx context.Context, plan func(s *ledger.State) ([]ledger.Draft, error)) ([]ledger.Entry, error) {
+func (b *book) append(ctx context.Context, plan func(s *ledger.State) ([]ledger.Draft, error)) error {
 	before := b.failures.Load()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.store == nil {
-		return nil, errors.New("there is no ledger to write to")
+	if err := b.writable(before); err != nil {
+		return err
 	}
-	if b.writing != nil && b.failures.Load() != before {
-		return nil, b.writing
+	_, err := b.appendLocked(ctx, plan)
+	return err
+}
+
+// writable says why nothing is written now; before are the failures that the
+// caller knew when it began to wait.
+func (b *book) writable(before uint64) error {
+	switch {
+	case b.store == nil:
+		return errors.New("there is no ledger to write to")
+	case b.writing != nil && b.failures.Load() != before:
+		return b.writing
 	}
-	if b.corrupt != nil {
-		return nil, b.corrupt
-	}
+	return b.corrupt
+}
+
+// appendLocked returns the entries after the state that was known, its own last.
+func (b *book) appendLocked(ctx context.Context, plan func(s *ledger.State) ([]ledger.Draft, error)) ([]ledger.Entry, error) {
 	// Most passes change nothing: they need no transaction to learn it. What a
 	// newer entry would change is seen by the next pass.
 	if drafts, err := plan(b.state); err == nil && len(drafts) == 0 {
@@ -262,7 +277,7 @@ func (b *book) notWritten(ctx context.Context, err error) error {
 
 // one appends a single entry.
 func (b *book) one(ctx context.Context, draft func(s *ledger.State) (ledger.Draft, error)) error {
-	_, err := b.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
+	err := b.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
 		d, err := draft(s)
 		if err != nil {
 			return nil, err

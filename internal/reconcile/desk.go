@@ -188,7 +188,7 @@ func (d *Desk) LowerMark(ctx context.Context, windows map[string]gate.WindowID, 
 	if err := d.catchUp(ctx); err != nil {
 		return err
 	}
-	_, err := d.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
+	err := d.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
 		return ledger.LoweredDrafts(s, windows, by, reason, d.now())
 	})
 	return err

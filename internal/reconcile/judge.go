@@ -113,11 +113,11 @@ func (p *pass) recordDecision(ctx context.Context, j judged) error {
 	if err != nil {
 		return err
 	}
-	entries, err := p.r.book.append(ctx, n.plan)
+	entries, err := p.share(ctx, n.plan)
 	if err == nil && n.missed {
 		// Outside of the book, which others wait for.
 		n.body.Shadow, n.complete = p.r.shadowed(ctx, j), true
-		entries, err = p.r.book.append(ctx, n.plan)
+		entries, err = p.share(ctx, n.plan)
 	}
 	if err != nil {
 		return err

@@ -73,7 +73,7 @@ func (r *Reconciler) recordPages(ctx context.Context, f *fleet, wanted map[strin
 	// The sweep tries whether it can be written.
 	err := r.book.broken()
 	if err == nil {
-		_, err = r.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
+		err = r.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
 			return append(looseDrafts(s, loose, wanted), pageDrafts(s, wanted, f.set)...), nil
 		})
 	}
@@ -238,7 +238,7 @@ func (r *Reconciler) deliver(ctx context.Context, rec escalate.Receiver, p escal
 	if !before.News(after) {
 		return
 	}
-	_, err := r.book.append(ctx, func(*ledger.State) ([]ledger.Draft, error) {
+	err := r.book.append(ctx, func(*ledger.State) ([]ledger.Draft, error) {
 		return []ledger.Draft{{Kind: ledger.KindDelivery, Service: p.Service, Body: after}}, nil
 	})
 	if err != nil {

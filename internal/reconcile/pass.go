@@ -122,7 +122,7 @@ func (p *pass) fold(ctx context.Context) error {
 		return err
 	}
 	if !p.dry {
-		entries, err := p.r.book.append(ctx, p.stateDrafts)
+		entries, err := p.share(ctx, p.stateDrafts)
 		if err != nil && !raced(err) {
 			return fmt.Errorf("record the state of %s: %w", p.svc.Name, err)
 		}

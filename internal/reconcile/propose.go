@@ -188,7 +188,7 @@ func (p *pass) recordAsk(ctx context.Context, who propose.Proposer) error {
 		return nil
 	}
 	window := p.past.window.String()
-	return p.r.book.one(ctx, func(s *ledger.State) (ledger.Draft, error) {
+	return p.shareOne(ctx, func(s *ledger.State) (ledger.Draft, error) {
 		return ledger.AskDraft(s, p.svc.Name, ledger.Asked{
 			Window: window, Episode: p.past.service.Episode, Proposer: who, Deadline: p.now.Add(askDeadline),
 		})
@@ -210,7 +210,7 @@ func (p *pass) recordProposal(ctx context.Context, got Proposed) error {
 			blobs = append(blobs, b.bytes)
 		}
 	}
-	err := p.r.book.one(ctx, func(s *ledger.State) (ledger.Draft, error) {
+	err := p.shareOne(ctx, func(s *ledger.State) (ledger.Draft, error) {
 		return ledger.ProposalDraft(s, p.svc.Name, body, blobs...)
 	})
 	if err != nil {

@@ -180,7 +180,7 @@ func (r *Reconciler) recordDocuments(ctx context.Context, set spec.Set) error {
 	for _, svc := range set.Services {
 		body.Services[svc.Name] = svc.Digest
 	}
-	_, err := r.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
+	err := r.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
 		if s.Set == set.Digest {
 			return nil, nil
 		}
