@@ -20,7 +20,7 @@ func worstCommand() *cobra.Command {
 		Use:   "worst",
 		Short: "Play the most harmful proposers against the loop, and hold the harm against its bound",
 		Long: `Play the agent's loop in simulated time, in mode auto, with a policy that allows
-everything, against proposers that do as much harm as they can, under two
+everything, against proposers that do as much harm as they can, under several
 configurations. What is counted is what the actuator did and what became of the
 services in truth, not what the ledger says. The bound beside it follows from
 configuration alone: capacity, costs, the demotion rule and the caps.
@@ -39,7 +39,7 @@ much; 1: the arithmetic is wrong, in one way or the other.`,
 			}
 			var reports []worst.Report
 			for _, s := range worst.Setups() {
-				r, err := worst.Try(cmd.Context(), s, days, worst.Adversaries())
+				r, err := worst.Try(cmd.Context(), s, days, s.Adversaries())
 				if err != nil {
 					return err
 				}

@@ -98,12 +98,20 @@ const (
 // harmed reports whether the true course got worse over an effect, in the terms
 // of the documents and with eyes that nothing can blind.
 func (c *course) harmed(at time.Time) bool {
-	before := max(c.mean(span{at.Add(-judge), at}), c.mean(span{at.Add(-fifth), at}))
-	after := c.mean(span{at.Add(settle), at.Add(settle + judge)})
-	if after <= allowance+1e-9 {
-		return false
-	}
-	return before <= allowance+1e-9 || after-allowance >= (1+worseBy)*(before-allowance)-1e-9
+	before, after := c.around(at)
+	return c.broken(at) || after > allowance+1e-9 && after-allowance >= (1+worseBy)*(before-allowance)-1e-9
+}
+
+// broken reports whether the course met its target before an effect, and misses it
+// after.
+func (c *course) broken(at time.Time) bool {
+	before, after := c.around(at)
+	return before <= allowance+1e-9 && after > allowance+1e-9
+}
+
+func (c *course) around(at time.Time) (before, after float64) {
+	before = max(c.mean(span{at.Add(-judge), at}), c.mean(span{at.Add(-fifth), at}))
+	return before, c.mean(span{at.Add(settle), at.Add(settle + judge)})
 }
 
 // recovering reports whether the last judge window has at most half of the excess

@@ -30,11 +30,13 @@ type Setup struct {
 	Services int
 }
 
-// Setups are the defaults, and one where another rule binds: its capacity pays
-// for more than the demotion lets through.
+// Setups are the defaults, the same with twice the fleet, of which no more harm
+// comes, and one where the best mixture is another: harm in plain sight as often as
+// the demotion lets it through.
 func Setups() []Setup {
 	return []Setup{
 		{Name: "defaults", Capacity: 3, Costs: spec.Costs{NoChange: 1, Worsened: 2, Unknown: 1}, Global: 10, Services: 6},
+		{Name: "twice the fleet", Capacity: 3, Costs: spec.Costs{NoChange: 1, Worsened: 2, Unknown: 1}, Global: 10, Services: 12},
 		{Name: "other", Capacity: 7, Costs: spec.Costs{NoChange: 1, Worsened: 3, Unknown: 2}, Global: 21, Services: 3},
 	}
 }
@@ -50,6 +52,12 @@ const (
 	actionWindow = 20 * time.Minute
 	period       = 28 * day
 	day          = 24 * time.Hour
+)
+
+// The actions of each service: the first has an undo.
+const (
+	tune    = "tune"
+	restart = "restart"
 )
 
 // serviceName is the n-th, clientName one that depends on it.

@@ -43,8 +43,9 @@ type world struct {
 	mu      sync.Mutex
 	now     time.Time
 	courses map[string]*course
-	// scripts are by service/action, and done how many effects each had.
-	scripts map[string]func(int) harm
+	plan    []step
+	// turn is how many effects there were that are no undo, done by service/action.
+	turn    int
 	done    map[string]int
 	state   map[string]int64
 	keys    map[gate.Key]bool
@@ -63,15 +64,14 @@ type effect struct {
 
 func newWorld(s Setup, a Adversary, start time.Time) *world {
 	w := &world{
-		setup: s, adversary: a, start: start, now: start, courses: map[string]*course{}, scripts: map[string]func(int) harm{},
+		setup: s, adversary: a, start: start, now: start, courses: map[string]*course{},
 		done: map[string]int{}, state: map[string]int64{}, keys: map[gate.Key]bool{},
 	}
-	scripts := a.scripts(s, 2*s.Services)
+	if a.spends > 0 {
+		w.plan = s.plan(min(a.spends, s.Services))
+	}
 	for n := range s.Services {
 		w.courses[serviceName(n)], w.courses[clientName(n)] = &course{}, &course{}
-		for i, action := range []string{"tune", "restart"} {
-			w.scripts[serviceName(n)+"/"+action] = scripts[2*n+i]
-		}
 	}
 	return w
 }
@@ -114,7 +114,7 @@ func (w *world) look() {
 			continue
 		}
 		e.judged = true
-		e.harmful = w.courses[e.service].harmed(e.at) || w.courses[e.service+"-client"].harmed(e.at)
+		e.harmful = w.courses[e.service].harmed(e.at) || w.courses[e.service+"-client"].broken(e.at)
 	}
 	if len(w.effects) == 0 || w.effects[len(w.effects)-1].judged {
 		for _, c := range w.courses {
@@ -150,17 +150,21 @@ func (w *world) Clocks(context.Context) map[string]time.Duration {
 // Identity is that of rules: no model is asked.
 func (w *world) Identity() propose.Proposer { return propose.Proposer{Kind: "rules"} }
 
-// Propose gives the first action whose next harm fits the moment.
+// Propose gives an action whose next harm fits the moment, another one first in
+// each window: what is by approval only must not keep the other from its turn.
 func (w *world) Propose(_ context.Context, r propose.Request) reconcile.Proposed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p := propose.Proposal{Kind: propose.KindNone, Parameters: propose.Parameters{}, Proposer: w.Identity()}
 	c := w.courses[r.Service.Name]
 	recovering, steady := c.recovering(w.now), c.steady(w.now)
-	for _, a := range r.Service.Remediation.Actions {
+	actions := r.Service.Remediation.Actions
+	first := int(w.now.Sub(w.start) / actionWindow)
+	for i := range actions {
+		a := actions[(first+i)%len(actions)]
 		name := r.Service.Name + "/" + a.Name
-		kind := w.scripts[name](w.done[name])
-		if kind == "" || kind == free && !recovering || kind != free && !steady {
+		kind := w.next(r.Service.Name, a.Name)
+		if kind == "" || kind == late && !recovering || kind != late && !steady {
 			continue
 		}
 		p.Kind, p.Action = propose.KindAction, a.Name
@@ -170,6 +174,10 @@ func (w *world) Propose(_ context.Context, r propose.Request) reconcile.Proposed
 		break
 	}
 	return reconcile.Proposed{Proposal: p}
+}
+
+func (w *world) next(service, action string) harm {
+	return w.adversary.next(w.plan, w.turn, service, action, w.done[service+"/"+action])
 }
 
 // Execute carries out what is permitted.
@@ -191,8 +199,9 @@ func (w *world) Execute(_ context.Context, p gate.Permit, ready func() error) (e
 	if e.undo {
 		e.kind = w.undo(p.Service())
 	} else {
-		e.kind = w.scripts[name](w.done[name])
+		e.kind = w.next(p.Service(), p.Action().Name)
 		w.done[name]++
+		w.turn++
 		w.harm(p.Service(), e.kind)
 	}
 	w.effects = append(w.effects, e)
@@ -202,14 +211,14 @@ func (w *world) Execute(_ context.Context, p gate.Permit, ready func() error) (e
 	return execute.Receipt{Effect: execute.Applied, At: w.now, AppliedAt: w.now, Detail: "200 applied"}, nil
 }
 
-// harm changes the truth as an effect of that kind does. Half again of the excess
-// is more than the documents call worse.
+// harm changes the truth as an effect of that kind does. A third more of the excess
+// is more than the documents call worse; what was well is broken.
 func (w *world) harm(service string, kind harm) {
 	c := w.courses[service]
 	now := c.at(w.now)
-	worsen := func(ratio float64) float64 { return min(1, allowance+1.3*(ratio-allowance)) }
+	worsen := func(ratio float64) float64 { return min(1, allowance+max(0.3, 1.3*(ratio-allowance))) }
 	switch kind {
-	case worse, free:
+	case worse, late:
 		c.set(w.now, worsen(now))
 	case blind:
 		c.set(w.now, worsen(now))
@@ -234,9 +243,6 @@ func (w *world) undo(service string) harm {
 	c := w.courses[service]
 	if w.adversary.undoHarms {
 		w.harm(service, blind)
-		if w.adversary.clients() {
-			w.courses[service+"-client"].set(w.now, 0.9)
-		}
 		return blind
 	}
 	c.set(w.now, 0.3)

@@ -27,8 +27,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
-// restart is how often the process is started anew.
-const restart = 3 * day
+// anew is how often the process is started anew.
+const anew = 3 * day
 
 // Days is how long a full run is: one period of every budget in it.
 const Days = 28
@@ -134,7 +134,7 @@ func play(ctx context.Context, s Setup, days int, a Adversary, bound budget.Wors
 		return Row{}, err
 	}
 	for n := range days * int(day/sweep) {
-		if n > 0 && n%int(restart/sweep) == 0 {
+		if n > 0 && n%int(anew/sweep) == 0 {
 			if l, err = w.begin(ctx, store); err != nil {
 				return Row{}, err
 			}

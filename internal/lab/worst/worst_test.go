@@ -16,7 +16,7 @@ func TestTheWorstIsTheBound(t *testing.T) {
 	for _, s := range worst.Setups() {
 		t.Run(s.Name, func(t *testing.T) {
 			var some []worst.Adversary
-			for _, a := range worst.Adversaries() {
+			for _, a := range s.Adversaries() {
 				if a.Name == "mixture" || a.Name == "one-service" || a.Name == "in-turn" || a.Name == "undo-worse" || a.Name == "lost-answers" || a.Name == "neighbour" {
 					some = append(some, a)
 				}
