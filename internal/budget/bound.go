@@ -71,8 +71,8 @@ type WorstCase struct {
 // document's share over the first judge window after it settled than before the
 // claim, or makes one miss its target that was met; or when it does the latter to
 // a service that names its own in dependsOn and met its targets at the claim. Of
-// such an effect a source that counts either all events or none can say two
-// things only:
+// such an effect a source that counts either all events or none, and keeps what it
+// counted, can say two things only:
 //
 //	Worsened   costs w, also where the service was recovering already; may be
 //	           followed by one undo (r = 1 with reversal restore, else 0); the
@@ -113,8 +113,8 @@ type WorstCase struct {
 // they depend on this one, to a dependent that missed its target or was not
 // measured at the claim, before the judge window begins or after it (a relapse is
 // NoChange), beside what would have happened without the effect, in events that a
-// source no longer counts while it counts others, and by an actuator that acts and
-// says that it did not.
+// source no longer counts while it counts others, to a dependent whose past it
+// forgot, and by an actuator that acts and says that it did not.
 func Worst(actors []Actor, global Policy, pace Pace) WorstCase {
 	wc := WorstCase{Services: map[string]Bound{}}
 	var all []harms
