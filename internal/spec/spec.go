@@ -9,7 +9,9 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"path"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -263,7 +265,24 @@ func (a Action) Canonical() string {
 		return a.Executor() + " " + a.Target.URL
 	}
 	u.RawQuery, u.Fragment, u.User = "", "", nil
+	u.Scheme, u.Host = strings.ToLower(u.Scheme), canonicalHost(u)
+	// One spelling of the path, without a slash at its end: what is taken for the
+	// same is locked together, which does no harm.
+	u.Path, u.RawPath = path.Clean("/"+u.Path), ""
 	return a.Executor() + " " + u.String()
+}
+
+// canonicalHost is one spelling of where a URL leads: names are not told apart by
+// case or a dot at their end, and a scheme has a port of its own.
+func canonicalHost(u *url.URL) string {
+	host, port := strings.TrimSuffix(strings.ToLower(u.Hostname()), "."), u.Port()
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if port == "" || port == "80" && u.Scheme == "http" || port == "443" && u.Scheme == "https" {
+		return host
+	}
+	return host + ":" + port
 }
 
 // Target is where an action goes: the keys of its executor, and no other. The

@@ -85,3 +85,31 @@ func TestFaultOrder(t *testing.T) {
 		t.Errorf("no fault is no error, got %v", err)
 	}
 }
+
+// TestOneTargetUnderManyNames: two documents that spell one address otherwise
+// share its lock.
+func TestOneTargetUnderManyNames(t *testing.T) {
+	of := func(url string) string {
+		return spec.Action{Uses: "webhook.post", Target: spec.Target{URL: url}}.Canonical()
+	}
+	const want = "webhook http://scaler.internal/checkout"
+	for _, same := range []string{
+		"http://scaler.internal/checkout", "http://Scaler.Internal/checkout", "HTTP://scaler.internal:80/checkout", "http://scaler.internal./checkout",
+		"http://scaler.internal/%63heckout", "http://scaler.internal//checkout", "http://scaler.internal/x/../checkout", "http://scaler.internal/./checkout/",
+		"http://u:p@scaler.internal/checkout?dry=1#x",
+	} {
+		if got := of(same); got != want {
+			t.Errorf("%s is %q, want %q", same, got, want)
+		}
+	}
+	for _, other := range []string{
+		"https://scaler.internal/checkout", "http://scaler.internal:8080/checkout", "http://scaler.internal/Checkout", "http://scaler/checkout", "http://scaler.internal:443/checkout",
+	} {
+		if of(other) == want {
+			t.Errorf("%s is another target", other)
+		}
+	}
+	if got := of("http://[::1]:80/a%2Fb"); got != "webhook http://[::1]/a/b" {
+		t.Errorf("got %q", got)
+	}
+}

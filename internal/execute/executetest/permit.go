@@ -5,6 +5,7 @@ package executetest
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -38,6 +39,8 @@ func permitCase(t testing.TB, a spec.Action, p propose.Parameters, at time.Time)
 	t.Helper()
 	const service = "checkout"
 	key := gate.KeyOf(service, gate.WindowAt(at, 10*time.Minute))
+	seen := propose.Live{} // what would be put back
+	maps.Copy(seen, p)
 	c := gate.Case{
 		Service: spec.Service{Name: service, Remediation: spec.Remediation{
 			Name: service, Service: service, Owner: "team-payments", Mode: spec.Auto, ActionWindow: 10 * time.Minute,
@@ -49,7 +52,7 @@ func permitCase(t testing.TB, a spec.Action, p propose.Parameters, at time.Time)
 		Limits:   gate.Limits{MaxMode: spec.Auto, EffectsPerHour: 100, EffectsPerServicePerHour: 100, OpenApproval: 5, PermitTTL: TTL},
 		Facts: gate.Facts{
 			Now: at, Since: at.Add(-time.Minute), Episode: "e1", FreshReads: 2, Ceiling: gate.Auto,
-			Ownership: gate.OwnershipNone, Item: propose.Item{Action: a, Live: propose.Live{}, LiveKnown: true},
+			Ownership: gate.OwnershipNone, Item: propose.Item{Action: a, Live: seen, LiveKnown: true},
 			Balance: budget.Balance{Remaining: 10, Capacity: 10, GlobalRemaining: 10, GlobalCapacity: 10},
 			Assessment: compare.Assessment{
 				Service: service, At: at, State: compare.Breached, Reason: compare.Burning, SampleAt: at,
