@@ -33,6 +33,10 @@ type scenario struct {
 	every int
 	// useless: the action does not help, so that its charge stays.
 	useless bool
+	// harmful: the action makes it worse, until it is taken back or, where it is
+	// transient, for as long as the episode lasts.
+	harmful  bool
+	reversal spec.Reversal
 }
 
 // stations are the moments of a send.
@@ -48,6 +52,9 @@ func TestCrashPoints(t *testing.T) {
 		"approval": {class: spec.ClassApproval, replicas: 1, verdict: gate.Approval, every: 1},
 		"useless":  {class: spec.ClassAuto, replicas: 1, verdict: gate.Auto, every: 4, useless: true},
 		"replicas": {class: spec.ClassAuto, replicas: 2, verdict: gate.Auto, every: 1},
+		"undo":     {class: spec.ClassAuto, replicas: 1, verdict: gate.Auto, every: 1, harmful: true},
+		"undoes":   {class: spec.ClassAuto, replicas: 2, verdict: gate.Auto, every: 2, harmful: true},
+		"demoted":  {class: spec.ClassAuto, replicas: 1, verdict: gate.Auto, every: 2, harmful: true, reversal: spec.Transient},
 	}
 	for name, s := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -250,14 +257,52 @@ func (c *crashWorld) judge(s scenario) {
 			c.t.Errorf("%s took effect at %s with digest %.8s; started %s, claimed with %.8s", key, rec.Time, rec.Digest, started, claims[key].Digest)
 		}
 	}
-	if n := len(seen); n != 1 && !s.useless {
+	if n := len(seen); n != 1 && !s.useless && !s.harmful {
 		c.t.Errorf("%d effects of an action that helps", n)
+	}
+	if s.harmful {
+		c.tookBack(s)
 	}
 	c.nothingInDoubt()
 	c.named(entries)
 	c.check()
 	if c.t.Failed() {
 		c.t.Logf("the ledger says:\n%s", c.dump())
+	}
+}
+
+// tookBack: what made it worse was put back, once, and two of what cannot be cost
+// the action a rung, wherever the process died.
+func (c *crashWorld) tookBack(s scenario) {
+	c.t.Helper()
+	var sent, tried []any
+	for _, rec := range c.actuator.Effects() {
+		sent = append(sent, rec.Parameters["replicas"])
+	}
+	worsened, ceiling := 0, gate.Auto
+	c.lives[0].r.View(func(state *ledger.State) {
+		for _, key := range state.EffectOrder {
+			e := state.Effects[key]
+			if e.Claim.Undo {
+				tried = append(tried, e.Effect)
+			} else if e.Outcome == compare.OutcomeWorsened {
+				worsened++
+			}
+		}
+		ceiling = state.Ceiling("checkout", "scale", c.clock())
+	})
+	switch {
+	case s.reversal == spec.Transient:
+		if worsened >= 2 && ceiling != gate.Approval {
+			c.t.Errorf("worsened %d times, and the ceiling is %s", worsened, ceiling)
+		}
+		if c.deaths == 0 && worsened != 2 {
+			c.t.Errorf("worsened %d times, want 2", worsened)
+		}
+	case len(sent) > 2 || len(sent) == 2 && fmt.Sprint(sent) != "[6 4]":
+		c.t.Errorf("sent %v", sent)
+	case len(sent) == 1 && worsened == 1 && (len(tried) == 0 || c.deaths == 0):
+		c.t.Errorf("it was not taken back; tries of the undo: %v", tried)
 	}
 }
 
@@ -284,7 +329,11 @@ func (c *crashWorld) named(entries []ledger.Entry) {
 	}
 	for _, e := range entries {
 		name, _, _ := strings.Cut(e.Unique, "/")
-		if want, bound := once[e.Kind]; bound && name != want {
+		want, bound := once[e.Kind]
+		if e.Kind == ledger.KindProposal && body[ledger.Proposed](c, e).Proposal.Undo {
+			want = "undo" // beside a proposal of the same window
+		}
+		if bound && name != want {
 			c.t.Errorf("entry %d, %s, is named %q, want %s/…", e.Seq, e.Kind, e.Unique, want)
 		}
 	}
@@ -329,12 +378,12 @@ func (c *crashWorld) sameCharges(p *process) {
 		}
 	})
 	want := map[string]float64{}
-	decisions := map[gate.Key]string{}
+	decisions, undo := map[gate.Key]string{}, map[gate.Key]bool{}
 	for _, e := range c.entries() {
 		switch e.Kind {
 		case ledger.KindClaim:
 			if b := body[ledger.Claim](c, e); b.Verdict == gate.Auto {
-				decisions[b.Key], want[b.Decision] = b.Decision, b.Charge
+				decisions[b.Key], undo[b.Key], want[b.Decision] = b.Decision, b.Undo, b.Charge
 			}
 		case ledger.KindVoid:
 			want[decisions[body[ledger.Void](c, e).Key]] = 0
@@ -349,6 +398,9 @@ func (c *crashWorld) sameCharges(p *process) {
 		case ledger.KindOutcome:
 			b := body[ledger.Outcome](c, e)
 			want[decisions[b.Key]] = b.Cost
+			if undo[b.Key] && b.Judgement.Outcome != compare.OutcomeWorsened {
+				want[decisions[b.Key]] = 0
+			}
 		}
 	}
 	delete(want, "") // of approved ones, which cost nothing

@@ -221,9 +221,11 @@ type crashWorld struct {
 	fate fate
 	// broken and healed are when the service failed, UnixNano.
 	broken, healed atomic.Int64
-	lives          []*process
-	deaths         int
-	shared         bool
+	// harmful: each effect makes it worse, and with undo the next one mends that.
+	harmful, undo bool
+	lives         []*process
+	deaths        int
+	shared        bool
 
 	ackMu sync.Mutex
 	acked []ledger.Position
@@ -256,7 +258,14 @@ func breaking(t *testing.T, h health, s scenario, faults ...fault) *crashWorld {
 	t.Helper()
 	c := &crashWorld{world: prepare(t), fate: fate{faults: faults}, shared: s.replicas > 1}
 	c.now = h.now
-	c.set.Services[0].Remediation.Actions[0].Class = s.class
+	a := &c.set.Services[0].Remediation.Actions[0]
+	a.Class = s.class
+	c.harmful, c.undo = s.harmful, s.reversal == ""
+	if s.reversal != "" {
+		a.Reversal, a.Parameters[0].MaximumFactor = s.reversal, 0
+		c.cfg.Budget.Capacity, c.set.Services[0].Remediation.Budget.Capacity = 100, 100
+		c.cfg.Limits.EffectsPerServicePerHour = 10
+	}
 	if err := os.WriteFile(c.path, h.bytes, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -291,12 +300,33 @@ func (c *crashWorld) Measure(_ context.Context, qs []measure.Query) []measure.Me
 				to = min(to, healed)
 			}
 			failed := max(0, to-max(from, broken))
-			m.ErrorRatio = 0.3 * float64(failed) / float64(q.ID.Window.Nanoseconds())
+			m.ErrorRatio = (0.3*float64(failed) + c.harm(from, to)) / float64(q.ID.Window.Nanoseconds())
 		}
 		m.Good = m.Total * (1 - m.ErrorRatio)
 		out[i] = m
 	}
 	return out
+}
+
+// harm is how much worse the effects have made it between two instants.
+func (c *crashWorld) harm(from, to int64) float64 {
+	if !c.harmful {
+		return 0
+	}
+	sum := 0.0
+	effects := c.actuator.Effects()
+	for i, e := range effects {
+		begin, end := e.Time.UnixNano(), to
+		if i+1 < len(effects) {
+			end = min(to, effects[i+1].Time.UnixNano())
+		}
+		worse := 0.25 * float64(i+1)
+		if c.undo {
+			worse = 0.6 * float64((i+1)%2)
+		}
+		sum += min(worse, 0.65) * float64(max(0, end-max(from, begin)))
+	}
+	return sum
 }
 
 func (c *crashWorld) open() {
@@ -373,12 +403,18 @@ func (c *crashWorld) acknowledge(entries []ledger.Entry) {
 	}
 }
 
-// heed heals the service once something took effect, if it is to help.
+// heed heals the service once something took effect, if it is to help: at once,
+// or where it harms some time after all that may come.
 func (c *crashWorld) heed() {
-	if c.healed.Load() != 0 {
+	effects := c.actuator.Effects()
+	if c.healed.Load() != 0 || len(effects) == 0 {
 		return
 	}
-	if effects := c.actuator.Effects(); len(effects) > 0 {
-		c.healed.Store(effects[0].Time.UnixNano())
+	last := effects[len(effects)-1].Time
+	switch {
+	case !c.harmful, c.undo && len(effects) == 2:
+		c.healed.Store(last.UnixNano())
+	case c.clock().Sub(last) > 35*time.Minute:
+		c.healed.Store(c.clock().UnixNano())
 	}
 }

@@ -2,10 +2,14 @@ package reconcile_test
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/measure"
+	"github.com/setpoint-dev/setpoint/internal/reconcile"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
@@ -49,5 +53,65 @@ func TestHintsChangeOnlyTheDelay(t *testing.T) {
 	}
 	if n := effects(20*time.Millisecond, false); n != 1 {
 		t.Errorf("%d effects without hints, want the same one", n)
+	}
+}
+
+// counted counts what is asked of the sources.
+type counted struct {
+	*world
+	calls atomic.Int64
+}
+
+func (c *counted) Measure(ctx context.Context, qs []measure.Query) []measure.Measurement {
+	c.calls.Add(1)
+	time.Sleep(5 * time.Millisecond)
+	return c.world.Measure(ctx, qs)
+}
+
+// TestHintsOfAWholeFleet: Alertmanager hints at everything at once when
+// everything breaks. They are looked at together, as a sweep does, and each has
+// its pass.
+func TestHintsOfAWholeFleet(t *testing.T) {
+	const n = 50
+	w := live(t)
+	w.cfg.Sweep.Interval, w.cfg.Limits.HintInterval = time.Hour, time.Hour
+	one := w.set.Services[0]
+	w.set.Services = nil
+	for i := range n {
+		svc := one
+		svc.Name = fmt.Sprintf("s%02d", i)
+		svc.Remediation.Service = svc.Name
+		svc.Remediation.Actions = nil
+		w.set.Services = append(w.set.Services, svc)
+	}
+	source, passes := &counted{world: w}, atomic.Int64{}
+	w.options = func(o *reconcile.Options) {
+		o.Measurer = source
+		o.OnPass = func(reconcile.Result) { passes.Add(1) }
+	}
+	w.start()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.r.Run(ctx) }()
+	reached := func(want int64) {
+		for end := time.Now().Add(20 * time.Second); passes.Load() < want && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		}
+	}
+	reached(n)
+	time.Sleep(20 * time.Millisecond)
+	before := source.calls.Load()
+	for i := range n {
+		w.r.Hint(fmt.Sprintf("s%02d", i))
+	}
+	reached(2 * n)
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if got := passes.Load(); got < 2*n {
+		t.Errorf("%d passes after %d hints, want %d", got, n, 2*n)
+	}
+	if got := source.calls.Load() - before; got > n/4 {
+		t.Errorf("the sources were asked %d times for %d hints at once", got, n)
 	}
 }

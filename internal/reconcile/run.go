@@ -33,7 +33,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	// What is under way is finished although ctx ended: a measurement that was
 	// cut short would read as unknown, and a send as in doubt.
 	l := &loop{
-		r: r, work: context.WithoutCancel(ctx), busy: map[string]bool{}, again: map[string]bool{},
+		r: r, work: context.WithoutCancel(ctx), busy: map[string]bool{}, again: map[string]bool{}, asked: map[string]map[string]bool{},
 		slots: make(chan struct{}, max(1, r.o.Config.Sweep.Concurrency)), news: make(chan struct{}, 1),
 	}
 	r.slots = l.slots
@@ -67,13 +67,15 @@ type loop struct {
 	// busy are the services, and the groups of sources, that are being worked
 	// on; again are services that were asked for meanwhile.
 	busy, again map[string]bool
+	// asked are the services of each group that wait for an early look.
+	asked map[string]map[string]bool
 }
 
 // sweep begins a look at each group of services that is not being looked at.
 func (l *loop) sweep() {
 	l.r.keep(l.work)
 	set := l.r.Set()
-	for _, g := range bySource(set) {
+	for _, g := range bySource(set.Services) {
 		for _, services := range l.split(g.services) {
 			l.begun.Go(func() {
 				l.r.guard("source "+g.sources, func() { l.look(set, services) })
@@ -154,14 +156,14 @@ func (l *loop) begin(name string, f func()) {
 
 // pass begins one pass of a service, unless one runs: a service is never worked
 // on twice at a time, and the next sweep comes.
-func (l *loop) pass(svc spec.Service, f *fleet, now time.Time) {
+func (l *loop) pass(svc spec.Service, f *fleet, now time.Time) (begun bool) {
 	name := "service " + svc.Name
 	l.mu.Lock()
 	running := l.busy[name]
 	l.busy[name] = true
 	l.mu.Unlock()
 	if running {
-		return
+		return false
 	}
 	l.begun.Go(func() {
 		l.slots <- struct{}{}
@@ -177,6 +179,7 @@ func (l *loop) pass(svc spec.Service, f *fleet, now time.Time) {
 			l.early(svc.Name)
 		}
 	})
+	return true
 }
 
 // stopping reports whether Run is to end: no new work is taken, nothing is asked
@@ -184,21 +187,6 @@ func (l *loop) pass(svc spec.Service, f *fleet, now time.Time) {
 func (r *Reconciler) stopping() bool {
 	ctx := r.running.Load()
 	return ctx != nil && (*ctx).Err() != nil
-}
-
-// early makes a pass of one service between sweeps, measured afresh.
-func (l *loop) early(service string) {
-	svc, ok := l.r.Set().Service(service)
-	if !ok || l.r.stopping() {
-		return
-	}
-	l.mu.Lock()
-	running := l.busy["service "+service]
-	l.again[service] = running
-	l.mu.Unlock()
-	if !running {
-		l.pass(svc, l.r.seen(), l.r.o.Now())
-	}
 }
 
 // tell keeps people's view in line, every interval and whenever there is news.
@@ -291,9 +279,9 @@ type group struct {
 }
 
 // bySource groups the services by the sources that they need.
-func bySource(set spec.Set) []group {
+func bySource(services []spec.Service) []group {
 	groups := map[string][]spec.Service{}
-	for _, svc := range set.Services {
+	for _, svc := range services {
 		var names []string
 		for _, o := range svc.Objectives {
 			for _, in := range o.Vantages() {
