@@ -53,13 +53,37 @@ func (r *Reconciler) stormPage(out map[string]escalate.Page, f *fleet, red []str
 	out["storm"] = p
 }
 
-// grouped reports whether the storm's page speaks for a service: for those that
+// raging is a storm that has not passed.
+type raging struct {
+	// since is its begin; zero when none rages.
+	since time.Time
+}
+
+// rages looks at what is recorded, which a process that has just started knows
+// before it has measured anything.
+func (r *Reconciler) rages(set spec.Set, now time.Time) (storm raging) {
+	r.book.view(func(s *ledger.State) {
+		if !s.Storm.Holds() {
+			return
+		}
+		seen := make(map[string]compare.Assessment, len(set.Services))
+		for _, svc := range set.Services {
+			known, _ := s.Service(svc.Name)
+			seen[svc.Name] = compare.Assessment{State: known.State, SourceFault: known.SourceFault}
+		}
+		if count(set, seen, now).Storm(r.stormLimits()) {
+			storm.since = s.Storm.Since
+		}
+	})
+	return storm
+}
+
+// speaksFor reports whether the storm's page speaks for a service: for those that
 // are red in the storm, as long as it rages and if they were missed when it came.
 // A brake that is still on after it, because a few are never met, must not keep
 // from people what breaks later.
-func (r *Reconciler) grouped(n step.NoticeFacts, f *fleet, at ledger.StormAt, now time.Time) bool {
-	return at.Holds() && red(n) && f.weather(now).Storm(r.stormLimits()) &&
-		!n.State.EpisodeSince.After(at.Since.Add(n.Service.Remediation.EscalateWithin))
+func (storm raging) speaksFor(n step.NoticeFacts) bool {
+	return !storm.since.IsZero() && red(n) && !n.State.EpisodeSince.After(storm.since.Add(n.Service.Remediation.EscalateWithin))
 }
 
 // some are the first of many names.

@@ -50,10 +50,11 @@ func (r *Reconciler) wanted(f *fleet, now time.Time) map[string]escalate.Page {
 	}
 	blind := map[string][]string{}
 	var stormy []string
-	w := r.waits(f, now)
+	w, rages := r.waits(f, now), r.rages(f.set, now)
 	for _, svc := range w.order(services) {
 		facts := r.noticeFacts(f, svc, now)
 		w.fill(&facts, out, r.audience(svc, step.OnCall))
+		facts.Grouped = rages.speaksFor(facts)
 		for _, n := range step.Notices(facts) {
 			out[n.ID] = r.render(facts, n, now)
 		}
@@ -65,7 +66,7 @@ func (r *Reconciler) wanted(f *fleet, now time.Time) map[string]escalate.Page {
 		}
 	}
 	r.stormPage(out, f, stormy, now)
-	if _, storm := out["storm"]; !storm || !f.weather(now).Storm(r.stormLimits()) {
+	if _, storm := out["storm"]; !storm || rages.since.IsZero() {
 		r.sourcePages(out, blind, now)
 	}
 	r.exceptionPages(out, f.set, now)
@@ -138,7 +139,6 @@ func (r *Reconciler) noticeFacts(f *fleet, svc spec.Service, now time.Time) step
 		r.remembered(&n)
 	}
 	r.present(&n)
-	r.book.view(func(s *ledger.State) { n.Grouped = r.grouped(n, f, s.Storm, now) })
 	return n
 }
 

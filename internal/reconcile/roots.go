@@ -52,21 +52,25 @@ func (r *Reconciler) waits(f *fleet, now time.Time) waits {
 	return w
 }
 
-// rootsOf collects the dependencies that are not met and have none themselves.
-func (f *fleet) rootsOf(svc spec.Service, found map[string]compare.State, seen map[string]bool) {
+// rootsOf collects the dependencies that are not met and wait for none
+// themselves, and reports whether the service waits for any. What was seen on
+// another way is no root for it.
+func (f *fleet) rootsOf(svc spec.Service, found map[string]compare.State, seen map[string]bool) (waits bool) {
 	for _, name := range svc.Remediation.DependsOn {
-		if a, ok := f.assessments[name]; seen[name] || !ok || a.State == compare.Met {
+		a, ok := f.assessments[name]
+		if !ok || a.State == compare.Met {
+			continue
+		}
+		waits = true
+		if seen[name] {
 			continue
 		}
 		seen[name] = true
-		before := len(found)
-		if dep, ok := f.set.Service(name); ok {
-			f.rootsOf(dep, found, seen)
-		}
-		if len(found) == before {
-			found[name] = f.assessments[name].State
+		if dep, declared := f.set.Service(name); !declared || !f.rootsOf(dep, found, seen) {
+			found[name] = a.State
 		}
 	}
+	return waits
 }
 
 // order puts the services that wait for others behind those that do not: a

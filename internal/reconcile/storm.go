@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/compare"
@@ -27,9 +26,17 @@ func (f *fleet) weather(now time.Time) step.Weather {
 // weather.
 func count(set spec.Set, seen map[string]compare.Assessment, now time.Time) step.Weather {
 	var w step.Weather
-	sources := map[string]bool{}
+	sources, worked := map[string]bool{}, map[string]bool{}
+	for _, m := range set.Maintenances {
+		// Once for each: a window of a week is looked back minute by minute.
+		if on, _ := m.Schedule.Active(now); on {
+			for _, name := range m.Services {
+				worked[name] = true
+			}
+		}
+	}
 	for _, svc := range set.Services {
-		if slices.ContainsFunc(set.Maintenances, func(m spec.Maintenance) bool { return m.Active(svc.Name, now) }) {
+		if worked[svc.Name] {
 			continue
 		}
 		a := seen[svc.Name]

@@ -190,6 +190,35 @@ func TestStormAnswers(t *testing.T) {
 	}
 }
 
+// TestStormIsNobodysSilence: a ticket that ran out while nobody could approve it
+// is no person's no; it is asked again when the storm has passed.
+func TestStormIsNobodysSilence(t *testing.T) {
+	broken := map[string]float64{}
+	w := manyOf(t, 8, broken)
+	for i := range w.set.Services {
+		w.set.Services[i].Remediation.Actions[0].Class = spec.ClassApproval
+	}
+	w.start()
+	w.sweeps(12 * time.Minute)
+	asks := func(d time.Duration) bool {
+		return slices.ContainsFunc(w.sweeps(d), func(r reconcile.Result) bool { return r.Service == "s7" && r.Step.Kind == step.Ask })
+	}
+	broken["s7"] = 0.5
+	if !asks(10 * time.Minute) {
+		t.Fatal("nobody was asked")
+	}
+	for i := range 6 {
+		broken[fmt.Sprintf("s%d", i)] = 0.5
+	}
+	w.sweeps(20 * time.Minute)
+	for i := range 6 {
+		broken[fmt.Sprintf("s%d", i)] = 0
+	}
+	if !asks(40 * time.Minute) {
+		t.Errorf("nobody is asked after the storm; pages: %s\n%s", w.pager.reasons(), w.dump())
+	}
+}
+
 // TestRootIsPaged: services that wait for another are not acted on; whoever has
 // the root is told who waits, and nobody gets a second page for one cause.
 func TestRootIsPaged(t *testing.T) {

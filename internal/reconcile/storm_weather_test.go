@@ -110,3 +110,17 @@ func TestStormThatGrows(t *testing.T) {
 		t.Errorf("the page says %s", got)
 	}
 }
+
+// TestStormAfterARestart: a process that has measured nothing yet pages nobody
+// anew of what the storm's page tells of.
+func TestStormAfterARestart(t *testing.T) {
+	w, _ := stormOf(t, 12, 9)
+	w.lost = func(string) string { return "main" } // it measures, and learns nothing
+	w.restart()
+	w.sweeps(2 * time.Minute)
+	w.lost = nil
+	w.sweeps(10 * time.Minute)
+	if got := w.pager.paged(); len(got) != 0 {
+		t.Errorf("pages: %s", w.pager.reasons())
+	}
+}

@@ -40,7 +40,10 @@ func (p *pass) ticketEnd(t approve.Ticket) (approve.State, string) {
 	}
 	limits := p.r.o.Config.Limits
 	if end := approve.EndAt(t, limits.MinSpacing, p.r.o.Config.Sweep.Interval); !p.now.Before(end) {
-		if t.State == approve.Open {
+		switch {
+		case t.State == approve.Open && p.stormed(t):
+			return approve.Withdrawn, gate.ReasonStorm
+		case t.State == approve.Open:
 			return approve.Expired, "nobody answered"
 		}
 		return approve.Void, "too-late"
@@ -56,6 +59,13 @@ func (p *pass) ticketEnd(t approve.Ticket) (approve.State, string) {
 		return approve.Void, gate.ReasonDigest
 	}
 	return "", ""
+}
+
+// stormed reports whether a ticket could not be approved for a part of its time:
+// that nobody did is then no person's word against the action.
+func (p *pass) stormed(t approve.Ticket) (was bool) {
+	p.r.book.view(func(s *ledger.State) { was = s.Storm.Holds() || s.Storm.At.After(t.Asked) })
+	return was
 }
 
 func (p *pass) endTicket(ctx context.Context, end ledger.TicketEnd) error {

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"fmt"
 	"sort"
 	"strings"
@@ -266,32 +267,42 @@ func waitingFor(n NoticeFacts) string {
 }
 
 // undoHeld says why what made things worse is not being taken back; "" where it
-// is, or where there is nothing to take back. Until a pass has judged the undo
-// nothing is in its way.
+// is, or where there is nothing to take back.
 func undoHeld(n NoticeFacts) string {
 	h := n.Harmful
 	if h == nil {
 		return ""
 	}
-	head := fmt.Sprintf("%s of %s made things worse and is not taken back: ", h.Claim.Action.Name, h.Claim.Key)
+	why := ""
 	switch {
 	case n.Undo != nil && undid(*n.Undo):
-		return ""
 	case n.Undo != nil:
-		return head + fmt.Sprintf("its undo was sent, came to %s, and is not sent again: %s", n.Undo.Effect, orNothing(n.Undo.Receipt.Detail))
+		why = fmt.Sprintf("its undo was sent, came to %s, and is not sent again: %s", n.Undo.Effect, orNothing(n.Undo.Receipt.Detail))
 	case h.UndoRefused != "":
-		return head + h.UndoRefused
+		why = h.UndoRefused
 	case n.GivenUp:
-		return head + "its undo was claimed again and again and never sent, so it is given up"
+		why = "its undo was claimed again and again and never sent, so it is given up"
+	default:
+		why = undoWaits(n)
 	}
+	if why == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s made things worse and is not taken back: %s", h.Claim.Action.Name, h.Claim.Key, why)
+}
+
+// undoWaits is what the last decision about the undo waits for. Until a pass has
+// judged it nothing is in its way, and a process that has just started looks
+// twice, which is no hindrance.
+func undoWaits(n NoticeFacts) string {
 	d := n.Decision
 	if d == nil || n.Proposal == nil || !n.Proposal.Undo || d.Verdict == gate.Auto || len(d.Reasons) == 0 {
 		return ""
 	}
 	if d.Hold && d.Reasons[0].Code == gate.ReasonFreshReads {
-		return "" // a process that has just started looks twice, which is no hindrance
+		return ""
 	}
-	return head + d.Reasons[0].Text
+	return cmp.Or(d.Reasons[0].Text, d.Reasons[0].Code)
 }
 
 // undid reports whether an undo may have taken something back.

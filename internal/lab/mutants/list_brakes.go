@@ -23,7 +23,7 @@ func brakeList() []Mutant {
 		one("storm-over-at-once", "a storm is over after its cooldown", in(storm, `now.Sub(known.At) >= l.Cooldown:`, `now.Sub(known.At) >= 0:`), by(stepPkg, "TestBrake$")),
 		one("storm-not-seen", "the brake holds every service", in("internal/gate/passing.go", `if f.Storm != "" {`, `if f.Storm == "never" {`), floorTests),
 		one("storm-approves", "nothing is approved in a storm", in("internal/reconcile/desk.go", `if a.Approve && s.Storm.Holds() {`, `if a.Approve && s.Storm.Holds() && a.By == "" {`), by(reconcilePkg, "TestStormAnswers$")),
-		one("storm-of-maintenance", "what people work on is no weather", in("internal/reconcile/storm.go", `return m.Active(svc.Name, now) }) {`, `return m.Active(svc.Name, now) && m.Name == "" }) {`), by(reconcilePkg, "TestNoStormOfMaintenance$")),
+		one("storm-of-maintenance", "what people work on is no weather", in("internal/reconcile/storm.go", `if worked[svc.Name] {`, `if worked[svc.Name] && svc.Name == "" {`), by(reconcilePkg, "TestNoStormOfMaintenance$")),
 		one("not-demoted", "two outcomes worsened cost a rung", in("internal/budget/demote.go", `return n >= MaxWorsened`, `return n > 10*MaxWorsened`), by(budgetPkg, "TestDemoted$")),
 		one("charges-age-early", "a charge leaves one period after its claim", in("internal/budget/budget.go", `!now.Before(c.At.Add(p.Period)):`, `!now.Before(c.At.Add(p.Period / 2)):`), by(budgetPkg, "TestOf$")),
 		one("unseen-restores", "what cannot be observed cannot be restored", in(dynamics, `if a.Reversal != spec.Restore || isUndo(c) {`, `if a.Reversal == spec.Restore || isUndo(c) {`), floorTests),
