@@ -90,6 +90,9 @@ func meant(s *ledger.State, name string) string {
 }
 
 func notExplained(v web.View, name string) error {
+	if _, seen := v.State.Services[name]; seen {
+		return fmt.Errorf("no document that can be read names %s, so nothing is measured of it: `setpoint validate` shows faults, `setpoint history --service %s` what was decided", name, name)
+	}
 	known := slices.Clone(v.State.DecisionOrder)
 	for _, svc := range v.Set.Services {
 		known = append(known, svc.Name)

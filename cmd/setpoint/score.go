@@ -371,10 +371,8 @@ func (s *scorer) demoted(svc spec.Service, a spec.Action, r *budget.Record) {
 		return
 	}
 	r.DemotedTo, r.Demoted = modeOf(to), to.String()+" at most"
-	for _, name := range []string{"", a.Name} {
-		if c, ok := s.c.state.Ceilings[svc.Name][name]; ok && c.To == to {
-			r.Demoted = fmt.Sprintf("%s at most, by %s: %s", to, c.By, c.Reason)
-		}
+	if c, ok := s.c.state.Lowering(svc.Name, a.Name, s.to); ok {
+		r.Demoted = fmt.Sprintf("%s at most, by %s: %s", to, c.By, c.Reason)
 	}
 }
 

@@ -65,6 +65,9 @@ func TestDemotionRaisesNothing(t *testing.T) {
 			if got := ch.state.Ceiling("checkout", "scale", now); got != tc.want {
 				t.Errorf("the ceiling is %s, want %s", got, tc.want)
 			}
+			if c, ok := ch.state.Lowering("checkout", "scale", now); ok != (tc.want < gate.Auto) || ok && c.To != tc.want {
+				t.Errorf("the ceiling is explained by %+v, want what makes it %s", c, tc.want)
+			}
 			if got := ch.state.CeilingByPeople("checkout", "scale", now); got != tc.people {
 				t.Errorf("people's ceiling is %s, want %s", got, tc.people)
 			}

@@ -65,21 +65,29 @@ type CeilingAt struct {
 
 func (c *CeilingAt) holds(now time.Time) bool { return c.Until.IsZero() || now.Before(c.Until) }
 
-// at is the newest word of a person that holds at now, or what demotions since
-// have left of it: a demotion lowers what was there and raises nothing, not even
-// what a raise with an end had lifted.
-func (c *CeilingAt) at(now time.Time) gate.Verdict {
-	lowest := gate.Auto
+// binding is the newest word of a person that holds at now, or the demotion since
+// that left least of it: a demotion lowers what was there and raises nothing, not
+// even what a raise with an end had lifted. It is nil where nothing was said.
+func (c *CeilingAt) binding(now time.Time) (lowest *CeilingAt) {
 	for ; c != nil; c = c.Before {
 		if !c.holds(now) {
 			continue
 		}
-		lowest = min(lowest, c.To)
+		if lowest == nil || c.To < lowest.To {
+			lowest = c
+		}
 		if c.By != DemotedBy {
 			break
 		}
 	}
 	return lowest
+}
+
+func (c *CeilingAt) at(now time.Time) gate.Verdict {
+	if b := c.binding(now); b != nil {
+		return b.To
+	}
+	return gate.Auto
 }
 
 // after is the newest of the ceilings that holds longer than until; none holds
@@ -142,6 +150,17 @@ func (s *State) Ceiling(service, action string, now time.Time) gate.Verdict {
 		lowest = min(lowest, s.ceiling(service, name).at(now))
 	}
 	return lowest
+}
+
+// Lowering is the ceiling that lowers what an action may get at now, with who set
+// it and why; ok is false where none does.
+func (s *State) Lowering(service, action string, now time.Time) (c Ceiling, ok bool) {
+	for _, name := range []string{"", action} {
+		if b := s.ceiling(service, name).binding(now); b != nil && b.To < gate.Auto && (!ok || b.To < c.To) {
+			c, ok = b.Ceiling, true
+		}
+	}
+	return c, ok
 }
 
 // CeilingByPeople is the ceiling without the demotions: an undo takes back what

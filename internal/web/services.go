@@ -253,15 +253,13 @@ func (v View) named(service, action string, ds []Detail) []Detail {
 		if d.Code != gate.ReasonLedgerCeiling {
 			continue
 		}
-		for _, name := range []string{"", action} {
-			c, ok := v.State.Ceilings[service][name]
-			if !ok || c.To >= gate.Auto {
-				continue
-			}
-			ds[i].Text = fmt.Sprintf("%s at most, by %s: %s", c.To, c.By, c.Reason)
-			if !c.Until.IsZero() {
-				ds[i].Until = when(c.Until)
-			}
+		c, ok := v.State.Lowering(service, action, v.Now)
+		if !ok {
+			continue
+		}
+		ds[i].Text = fmt.Sprintf("%s at most, by %s: %s", c.To, c.By, c.Reason)
+		if !c.Until.IsZero() {
+			ds[i].Until = when(c.Until)
 		}
 	}
 	return ds
