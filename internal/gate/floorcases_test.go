@@ -204,12 +204,13 @@ func floorCases() map[string]floorCase {
 			asUndo(c)
 			c.Facts.Suspended, c.Facts.PersonHold = "worsened twice", "t12 was denied"
 		}, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},
-		"UndoMode":      {"mode binds it", func(c *gate.Case) { asUndo(c); c.Service.Remediation.Mode = spec.Observe }, floorWant{gate.Deny, false, "mode", 0, ""}},
-		"UndoFreeze":    {"a freeze binds it", func(c *gate.Case) { asUndo(c); c.Facts.Freezes = []gate.Hold{{ID: "f"}} }, held("freeze", 0, "")},
-		"UndoInFlight":  {"in flight binds it", func(c *gate.Case) { asUndo(c); c.Facts.InFlight = "x" }, held("in-flight", 0, "")},
-		"UndoUnknown":   {"unknown binds it", func(c *gate.Case) { asUndo(c); c.Facts.Assessment.State = compare.Unknown }, held("unknown", 0, "")},
-		"UndoOwnership": {"ownership binds it", func(c *gate.Case) { asUndo(c); c.Facts.Ownership = "hpa" }, floorWant{gate.Deny, false, "ownership", 0, ""}},
-		"UndoClaimed":   {"a model that says undo gets no exemption", func(c *gate.Case) { c.Proposal.Undo = true; c.Facts.SentService = 2 }, held("cap-service", 0, "")},
+		"UndoDependency": {"nor does a dependency, which may be what the action has hurt", func(c *gate.Case) { asUndo(c); c.Facts.Dependencies["payments-db"] = compare.Breached }, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},
+		"UndoMode":       {"mode binds it", func(c *gate.Case) { asUndo(c); c.Service.Remediation.Mode = spec.Observe }, floorWant{gate.Deny, false, "mode", 0, ""}},
+		"UndoFreeze":     {"a freeze binds it", func(c *gate.Case) { asUndo(c); c.Facts.Freezes = []gate.Hold{{ID: "f"}} }, held("freeze", 0, "")},
+		"UndoInFlight":   {"in flight binds it", func(c *gate.Case) { asUndo(c); c.Facts.InFlight = "x" }, held("in-flight", 0, "")},
+		"UndoUnknown":    {"unknown binds it", func(c *gate.Case) { asUndo(c); c.Facts.Assessment.State = compare.Unknown }, held("unknown", 0, "")},
+		"UndoOwnership":  {"ownership binds it", func(c *gate.Case) { asUndo(c); c.Facts.Ownership = "hpa" }, floorWant{gate.Deny, false, "ownership", 0, ""}},
+		"UndoClaimed":    {"a model that says undo gets no exemption", func(c *gate.Case) { c.Proposal.Undo = true; c.Facts.SentService = 2 }, held("cap-service", 0, "")},
 	}
 }
 

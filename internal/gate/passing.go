@@ -23,9 +23,11 @@ func PassingFloors(c Case) []Reason {
 	rs := holdFloors(c)
 	rs = append(rs, flightFloors(c)...)
 	rs = append(rs, measurementFloors(c, undo)...)
-	if !undo {
-		rs = append(rs, paceFloors(c)...)
+	if undo {
+		// Nor does a dependency that is down: it may be what the action has hurt.
+		return rs
 	}
+	rs = append(rs, paceFloors(c)...)
 	return append(rs, dependencyFloors(c)...)
 }
 

@@ -102,8 +102,10 @@ func Notices(n NoticeFacts) []Notice {
 	if muted(n) {
 		return out
 	}
-	if why := undoHeld(n); why != "" && n.State.State != compare.Breached {
-		// A neighbour was hurt: the service itself may have no episode to tell of.
+	if why := undoHeld(n); why != "" && (n.State.State != compare.Breached || n.Planned != "" || n.Grouped) {
+		// A neighbour was hurt, and the service itself may have no episode to tell of;
+		// or nothing is told of it, because people work on it or there is a storm. What
+		// we did to it is neither.
 		out = append(out, Notice{ID: "undo/" + string(n.Harmful.Claim.Key), Reason: escalate.UndoHeld, Why: why})
 	}
 	if own, ok := ofEpisode(n); ok {

@@ -247,3 +247,24 @@ func TestRootsAreNamed(t *testing.T) {
 		t.Errorf("the root's page: %+v", got)
 	}
 }
+
+// TestUndoHeldInPlannedWork: what we made worse is none of a drill's business and
+// none of a storm's, so people hear of it all the same, in a page of its own.
+func TestUndoHeldInPlannedWork(t *testing.T) {
+	for name, hide := range map[string]func(*step.NoticeFacts){
+		"drill": func(n *step.NoticeFacts) { n.Planned = "failover-drill" },
+		"storm": func(n *step.NoticeFacts) { n.Storm, n.Grouped = true, true },
+	} {
+		n := missed(time.Minute)
+		hide(&n)
+		n.Harmful = harmful()
+		if got := step.Notices(n); len(got) != 0 {
+			t.Errorf("%s: %+v before the undo was judged", name, got)
+		}
+		n.Harmful.UndoRefused = "the target no longer holds what we wrote"
+		got := step.Notices(n)
+		if len(got) != 1 || got[0].Reason != escalate.UndoHeld || got[0].ID != "undo/"+string(n.Harmful.Claim.Key) {
+			t.Errorf("%s: %+v, want one page of the undo", name, got)
+		}
+	}
+}

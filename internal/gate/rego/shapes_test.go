@@ -76,6 +76,13 @@ func TestPropertyResultShapes(t *testing.T) {
 			t.Fatalf("%v gives %s: %+v", results, d.Verdict, r)
 		}
 	})
+	// What chance may miss: a reason of another set, and of none, in one that is fine.
+	for _, reason := range []string{"big", "old", "named", "no-more", "auto", "Scale", "scale ", ""} {
+		r, err := rego.RulingOf(p, oparego.ResultSet{{Bindings: oparego.Vars{"s0": []any{}, "s1": []any{}, "s2": []any{}, "s3": []any{reason}}}})
+		if err == nil || gate.Decide(c, r).Verdict == gate.Auto {
+			t.Errorf("reason %q grants: %+v", reason, r)
+		}
+	}
 	// And that one set does grant, or the test above would show nothing.
 	r, err := rego.RulingOf(p, oparego.ResultSet{{Bindings: oparego.Vars{"s0": []any{}, "s1": []any{}, "s2": []any{}, "s3": []any{"scale"}}}})
 	if err != nil || gate.Decide(c, r).Verdict != gate.Auto {

@@ -144,7 +144,7 @@ func resendStarted() Mutant {
 		again := propose.Proposal{Kind: propose.KindAction, Action: e.Claim.Action.Name, Parameters: e.Claim.Parameters}
 		c := gate.Case{Service: p.svc, Proposal: again, Key: e.Claim.Key, Facts: f, Limits: p.r.limits()}
 		input, _ := gate.BuildInput(c)
-		if permit, ok := gate.Decide(c, p.r.policy().Evaluate(ctx, input)).Permit(); ok {
+		if permit, ok := gate.Decide(c, p.r.rules().policy.Evaluate(ctx, input)).Permit(); ok {
 			p.sendOnce(ctx, permit)
 		}
 	}`},

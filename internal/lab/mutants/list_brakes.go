@@ -26,6 +26,13 @@ func brakeList() []Mutant {
 		one("storm-of-maintenance", "what people work on is no weather", in("internal/reconcile/storm.go", `if worked[svc.Name] {`, `if worked[svc.Name] && svc.Name == "" {`), by(reconcilePkg, "TestNoStormOfMaintenance$")),
 		one("not-demoted", "two outcomes worsened cost a rung", in("internal/budget/demote.go", `return n >= MaxWorsened`, `return n > 10*MaxWorsened`), by(budgetPkg, "TestDemoted$")),
 		one("charges-age-early", "a charge leaves one period after its claim", in("internal/budget/budget.go", `!now.Before(c.At.Add(p.Period)):`, `!now.Before(c.At.Add(p.Period / 2)):`), by(budgetPkg, "TestOf$")),
+		one("harm-is-free-in-luck", "harm is charged, whatever the trend was", in("internal/budget/budget.go",
+			`	case compare.OutcomeWorsened:
+		return costs.Worsened`, `	case compare.OutcomeWorsened:
+		if recovering {
+			return 0
+		}
+		return costs.Worsened`), by(budgetPkg, "TestCost$")),
 		one("unseen-restores", "what cannot be observed cannot be restored", in(dynamics, `if a.Reversal != spec.Restore || isUndo(c) {`, `if a.Reversal == spec.Restore || isUndo(c) {`), floorTests),
 		one("drill-pages", "a drill wakes nobody", in("internal/step/notices.go", `if !n.Grouped && n.Planned == "" {`, `if !n.Grouped {`), by(stepPkg, "TestNotices$")),
 	}
