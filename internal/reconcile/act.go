@@ -86,6 +86,7 @@ func (p *pass) execute(ctx context.Context) error {
 		}
 		if raced(err) {
 			p.hold(claimLost, err.Error())
+			p.soonAgain()
 			return nil
 		}
 		return fmt.Errorf("claim %s: %w", permit.Key(), err)
@@ -100,6 +101,15 @@ func (p *pass) execute(ctx context.Context) error {
 		return nil
 	}
 	return p.send(ctx, permit)
+}
+
+// soonAgain asks for another pass at once: a claim of another service came between
+// decision and claim, which says nothing against this one. Once in a sweep, or many
+// that break together would chase each other.
+func (p *pass) soonAgain() {
+	if !p.fleet.early {
+		p.r.nudge(p.svc.Name)
+	}
 }
 
 // claim reserves the key for ever, with the charge.

@@ -70,6 +70,7 @@ func (l *loop) lookEarly(services []spec.Service) {
 	}
 	now := l.r.o.Now()
 	f := l.r.lookWith(l.work, l.r.Set(), services, now, (*watch).renew)
+	f.early = true
 	for _, svc := range services {
 		if l.pass(svc, f, now) {
 			continue

@@ -76,6 +76,8 @@ type fleet struct {
 	// together: the services of the sweep were measured and assessed at once.
 	together    bool
 	clocksApart string
+	// early: the look was asked for between sweeps.
+	early bool
 
 	counting sync.Once
 	counted  step.Weather
