@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -112,6 +114,9 @@ func (a *app) explainService(ctx context.Context, v web.View, name, output strin
 		return fmt.Errorf("the pass of %s gave %d results", name, len(plans.Items))
 	}
 	e := web.Explain(v, plans.Items[0])
+	if s, err := a.site(); err == nil && errors.Is(newAgent(s.cfg.Web.Socket).do(ctx, aliveWait, message{method: http.MethodGet, path: "/-/healthy"}, nil), errNoAgent) {
+		a.say("setpoint: no agent answers on %s: this is what one would do, and nothing is done now", s.cfg.Web.Socket)
+	}
 	if output != formatTable {
 		return emit(a.out, output, e)
 	}
@@ -119,6 +124,9 @@ func (a *app) explainService(ctx context.Context, v web.View, name, output strin
 	p.service(e)
 	return p.err
 }
+
+// aliveWait is how long explain waits for an agent that may hang.
+const aliveWait = time.Second
 
 // orList joins names for a sentence.
 func orList(names []string) string {

@@ -190,7 +190,7 @@ func approvalsTable(l *lister, items []web.Approval) (*table, []string) {
 		expires := ""
 		if a.State == "open" {
 			expires = left(&a.Expires, now)
-			t.hint("%s waits: setpoint approve %s --reason '…', or setpoint deny %s --reason '…'", a.ID, a.ID, a.ID)
+			t.hint("%s waits: setpoint approve %s --reason '…', or setpoint deny %s --reason '…'; setpoint explain %s says why it is asked", a.ID, a.ID, a.ID, a.ID)
 		}
 		t.row(l, []string{
 			a.ID, a.Service, a.Action, parametersText(a.Parameters), ticketState(a), age(now.Sub(a.Asked)) + " ago",

@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/internal/step"
 )
 
@@ -235,6 +236,9 @@ func (p *pass) current() error {
 	svc, declared := p.r.Set().Service(p.svc.Name)
 	if !declared || svc.Digest != p.svc.Digest {
 		return fmt.Errorf("the documents of %s were changed meanwhile", p.svc.Name)
+	}
+	if mode, why := p.r.Set().Mode(p.svc.Name, p.r.o.Now()); mode == spec.Observe {
+		return errors.New(why)
 	}
 	return nil
 }

@@ -302,15 +302,13 @@ func (l *loader) digest(set *Set) {
 	for _, r := range l.remediations {
 		put(r.value.Service, r.doc.Digest())
 	}
+	// Limits with an end are no part of what a service promises: one that is taken
+	// out, as Setpoint asks for, must not make it a service that was never met.
 	for _, m := range l.maintenances {
 		all = append(all, m.doc.Digest())
-		for _, name := range m.value.Services {
-			put(name, m.doc.Digest())
-		}
 	}
 	for _, e := range l.exceptions {
 		all = append(all, e.doc.Digest())
-		put(e.value.Service, e.doc.Digest())
 	}
 	for i := range set.Services {
 		set.Services[i].Digest = digestOf(about[set.Services[i].Name])

@@ -168,8 +168,8 @@ func TestDigest(t *testing.T) {
 		"Layout":      {"Layout says nothing.", edit("approvers: [\"@oncall\"]", "approvers:\n    - '@oncall'"), false, false, false},
 		"Order":       {"The order of keys says nothing.", edit("{short: 5m, long: 1h,", "{long: 1h, short: 5m,"), false, false, false},
 		"Target":      {"A changed action is a change of its service.", edit("http://flags.example/shop\"", "http://flags.example/shop2\""), true, false, true},
-		"Maintenance": {"A Maintenance is about each service that it names.", edit("duration: 1h", "duration: 2h"), true, true, true},
-		"Exception":   {"An Exception too.", edit("effect: approval", "effect: observe"), true, false, true},
+		"Maintenance": {"A Maintenance ends by itself and is no promise of a service.", edit("duration: 1h", "duration: 2h"), false, false, true},
+		"Exception":   {"Nor is an Exception.", edit("effect: approval", "effect: observe"), false, false, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,7 @@ type Service struct {
 	// Remediation holds the defaults (mode observe, no actions) when no
 	// document declares one; then its Name is empty.
 	Remediation Remediation
-	// Digest is the SHA-256 over this service's documents, hex. A new digest
+	// Digest is the SHA-256 over this service's SLOs and Remediation, hex. A new digest
 	// limits actions to approval until one holdFor without an episode.
 	Digest string
 }

@@ -210,7 +210,7 @@ func breachNotice(n NoticeFacts) (reason, why string) {
 		return escalate.HandedOver, text
 	}
 	if names := sortedKeys(n.Suspended); len(names) > 0 {
-		return escalate.Suspended, names[0] + ": " + n.Suspended[names[0]]
+		return escalate.Suspended, names[0] + " is suspended: " + n.Suspended[names[0]]
 	}
 	if n.Now.Sub(n.State.EpisodeSince) < n.Service.Remediation.EscalateWithin && !n.Overdue {
 		return "", ""
@@ -352,7 +352,11 @@ func ticketNotice(n NoticeFacts) (reason, why string) {
 	what := fmt.Sprintf("%s (%s)", t.ID, t.Proposal.Action)
 	switch t.State {
 	case approve.Open:
-		return escalate.ApprovalNeeded, fmt.Sprintf("%s waits until %s: setpoint approve %s --reason '…'", what, clock(t.Expires), t.ID)
+		why = fmt.Sprintf("%s waits until %s: setpoint approve %s --reason '…'", what, clock(t.Expires), t.ID)
+		if len(t.Reasons) > 0 {
+			why += "; asked because " + t.Reasons[0].Text
+		}
+		return escalate.ApprovalNeeded, why
 	case approve.Expired:
 		return escalate.ApprovalExpired, what + " was not answered in time"
 	case approve.Void:

@@ -226,7 +226,7 @@ func (t teller) command() string {
 		return fmt.Sprintf("setpoint thaw %s --reason '…' lets it act again", f.ID)
 	}
 	if why := t.v.State.Suspended(t.svc.Name, t.action(), t.v.Now); why != "" {
-		return t.resetCommand()
+		return "mend it by hand, then " + t.resetCommand()
 	}
 	if text := t.unlock(); text != "" {
 		return text

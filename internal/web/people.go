@@ -67,6 +67,9 @@ func approvalOf(t approve.Ticket) Approval {
 		Digest: t.Digest, Asked: t.Asked.UTC(), Expires: t.Expires.UTC(), State: string(t.State),
 		Needs: needs(t.Needs), Answers: []Answer{}, Reason: t.Reason, Started: when(t.StartedAt),
 	}
+	if a.Reason == "" && len(t.Reasons) > 0 {
+		a.Reason = t.Reasons[0].Text // why people are asked
+	}
 	for _, an := range t.Answers {
 		word := WordDeny
 		if an.Approve {
