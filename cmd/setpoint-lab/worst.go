@@ -42,7 +42,8 @@ much; 1: the arithmetic is wrong, in one way or the other.`,
 			debug.SetGCPercent(400)
 			var reports []worst.Report
 			for _, s := range worst.Setups() {
-				r, err := worst.Try(cmd.Context(), s, days, s.Adversaries())
+				said := func(adversary string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s was played\n", s.Name, adversary) }
+				r, err := worst.Try(cmd.Context(), s, days, s.Adversaries(), said)
 				if err != nil {
 					return err
 				}

@@ -231,7 +231,11 @@ func ranText(s score) string {
 	if n == 0 {
 		return "0"
 	}
-	return fmt.Sprintf("%d, %d helped", n, helped)
+	text := fmt.Sprintf("%d, %d helped", n, helped)
+	if worsened := s.Outcomes["worsened"]; worsened > 0 {
+		text += fmt.Sprintf(", %d worsened", worsened)
+	}
+	return text
 }
 
 func peopleText(s score) string {

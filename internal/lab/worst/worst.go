@@ -81,8 +81,9 @@ func (r Report) Reached() bool {
 	return is(r.Action) && is(r.Service) && is(r.Overall)
 }
 
-// Try plays all adversaries under a configuration.
-func Try(ctx context.Context, s Setup, days int, adversaries []Adversary) (Report, error) {
+// Try plays all adversaries under a configuration. done is told of each one that
+// has been played; it may be nil.
+func Try(ctx context.Context, s Setup, days int, adversaries []Adversary, done func(adversary string)) (Report, error) {
 	bound, err := s.Bound(days)
 	if err != nil {
 		return Report{}, fmt.Errorf("worst case of %s: %w", s.Name, err)
@@ -94,6 +95,9 @@ func Try(ctx context.Context, s Setup, days int, adversaries []Adversary) (Repor
 		g.Go(func() (err error) {
 			if rows[i], err = play(ctx, s, days, a, bound); err != nil {
 				return fmt.Errorf("worst case of %s, %s: %w", s.Name, a.Name, err)
+			}
+			if done != nil {
+				done(a.Name)
 			}
 			return nil
 		})

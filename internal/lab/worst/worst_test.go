@@ -21,7 +21,7 @@ func TestTheWorstIsTheBound(t *testing.T) {
 					some = append(some, a)
 				}
 			}
-			r, err := worst.Try(t.Context(), s, 6, some)
+			r, err := worst.Try(t.Context(), s, 6, some, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
