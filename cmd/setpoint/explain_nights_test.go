@@ -16,6 +16,11 @@ import (
 // nights are what can be the matter at three o'clock.
 var nights = map[string]func(n *night){
 	"met": func(*night) {},
+	"met-and-over": func(n *night) {
+		n.measured(0.08) // not for long enough: no pair of burn rates burns
+		n.a.State, n.a.Reason = compare.Met, ""
+		n.a.Objectives[0].State, n.a.Objectives[0].Reason = compare.Met, ""
+	},
 	"met-later": func(n *night) {
 		n.breached(55)
 		n.tried(50, "restart", nil, compare.OutcomeRecovered, 0)

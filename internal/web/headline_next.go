@@ -23,7 +23,7 @@ func (t teller) next() string {
 	}
 	switch step.Kind(p.Step) {
 	case step.Idle:
-		return "nothing is wrong, so nothing is done" + t.planned()
+		return t.idle() + t.planned()
 	case step.Settle:
 		return t.settling()
 	case step.Execute:
@@ -177,6 +177,15 @@ func (t teller) ceilingText() string {
 		return fmt.Sprintf(" (%s at most: mode %s)", c, min(t.svc.Remediation.Mode, t.v.MaxMode))
 	}
 	return ""
+}
+
+// idle tells a service that is well from one whose errors are over the target and
+// have not lasted: a breach takes both windows of a pair.
+func (t teller) idle() string {
+	if o, _ := t.worst(); o.JudgeErrorRatio != nil && *o.JudgeErrorRatio > 1-o.Target {
+		return "errors are over the target just now, and no pair of burn rates burns, so it is no breach and nothing is done"
+	}
+	return "nothing is wrong, so nothing is done"
 }
 
 // planned is the maintenance that is on while nothing is wrong.
