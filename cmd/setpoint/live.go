@@ -61,7 +61,7 @@ type inspection struct {
 	app     *app
 	cfg     config.Config
 	set     spec.Set
-	fleet   fleet
+	fleet   *prom.Fleet
 	now     time.Time
 	sources map[string]*liveSource
 	// points are the vantage points whose source answers.

@@ -113,10 +113,7 @@ type purpose struct {
 	onNote func(source, text string)
 }
 
-// fleet gives the clocks of the sources that answer.
-type fleet struct{ *prom.Fleet }
-
-func newFleet(sources []config.Source, now func() time.Time, p purpose) (fleet, error) {
+func newFleet(sources []config.Source, now func() time.Time, p purpose) (*prom.Fleet, error) {
 	var all []*prom.Source
 	for _, c := range sources {
 		src, err := prom.New(prom.Options{
@@ -125,24 +122,12 @@ func newFleet(sources []config.Source, now func() time.Time, p purpose) (fleet, 
 			OnQuery: p.onQuery, OnNote: p.onNote, Now: now,
 		})
 		if err != nil {
-			return fleet{}, err
+			return nil, err
 		}
 		all = append(all, src)
 	}
 	f, err := prom.NewFleet(all...)
-	return fleet{f}, err
-}
-
-// Clocks gives how far the clock of each source is ahead of this host's; one
-// that does not answer in time has none.
-func (f fleet) Clocks(ctx context.Context) map[string]time.Duration {
-	out := map[string]time.Duration{}
-	for _, c := range f.Fleet.Clocks(ctx) {
-		if c.Err == nil {
-			out[c.Source] = c.Offset
-		}
-	}
-	return out
+	return f, err
 }
 
 // secret reads a named secret's file at the moment of use, so that a rotated

@@ -150,7 +150,7 @@ func (p *pass) gateAgain(ctx context.Context, permit gate.Permit) string {
 		return gate.ReasonDocumentsChanged
 	}
 	p.now = p.r.o.Now()
-	p.lookAgain(ctx, (*watch).renew)
+	p.lookAgain(ctx)
 	p.catalogue = nil
 	p.observe(ctx)
 	// The fleet as it was last seen, not as this pass began: a dependency may

@@ -187,5 +187,5 @@ func (r *Reconciler) lookWith(ctx context.Context, set spec.Set, services []spec
 	r.measure(ctx, services, now, choose)
 	clocks.Wait()
 	fresh := r.judged(ctx, services, now)
-	return &fleet{set: set, together: true, assessments: r.saw(fresh), clocksApart: r.clocksApart()}
+	return &fleet{set: set, assessments: r.saw(fresh), clocksApart: r.clocksApart()}
 }

@@ -31,7 +31,7 @@ type pass struct {
 	askModel bool
 
 	assessment compare.Assessment
-	// assessed: the assessment is of this pass's own look.
+	// assessed: the assessment is of this pass's own second look.
 	assessed bool
 
 	// What the ledger says, copied after fold.
@@ -73,8 +73,6 @@ type past struct {
 type fleet struct {
 	set         spec.Set
 	assessments map[string]compare.Assessment
-	// together: the services of the sweep were measured and assessed at once.
-	together    bool
 	clocksApart string
 	// early: the look was asked for between sweeps.
 	early bool
@@ -90,22 +88,24 @@ func (r *Reconciler) newPass(f *fleet, svc spec.Service, now time.Time) *pass {
 	}
 }
 
-// measure asks afresh for a pass between sweeps: a hint or a person's answer
-// asked for it, and what is held would show it nothing new.
+// measure takes the service's part of what was measured, at one instant, of all
+// that are looked at together: in a sweep, or early (look.go). One that was left
+// out is unknown.
 func (p *pass) measure(ctx context.Context) {
-	ctx, end := p.span(ctx, "measure")
+	_, end := p.span(ctx, "measure")
 	defer end()
-	if !p.fleet.together {
-		p.lookAgain(ctx, (*watch).renew)
+	var known bool
+	if p.assessment, known = p.fleet.assessments[p.svc.Name]; !known {
+		p.assessment = compare.Assessment{Service: p.svc.Name, At: p.now, State: compare.Unknown, Reason: measure.NotMeasured}
 	}
 }
 
-// lookAgain measures and assesses the service alone; a source that hangs holds
-// up no other.
-func (p *pass) lookAgain(ctx context.Context, choose which) {
+// lookAgain measures and assesses the service alone and afresh, just before an
+// effect; a source that hangs holds up no other.
+func (p *pass) lookAgain(ctx context.Context) {
 	own := []spec.Service{p.svc}
 	p.r.unslotted(func() {
-		p.r.measure(ctx, own, p.now, choose)
+		p.r.measure(ctx, own, p.now, (*watch).renew)
 		p.assessment, p.assessed = p.r.judged(ctx, own, p.now)[p.svc.Name], true
 	})
 }
@@ -129,18 +129,15 @@ func (p *pass) fold(ctx context.Context) error {
 			return fmt.Errorf("record the state of %s: %w", p.svc.Name, err)
 		}
 		p.changed(entries)
-		if err := p.brake(ctx); err != nil {
-			return err
-		}
 	}
 	p.look()
 	return nil
 }
 
-// knowPast reads what was appended since. A sweep has just read it for all;
-// what others append meanwhile is found by the conditions of each append.
+// knowPast reads what was appended since. Whoever began this pass has just read it
+// for all; what others append meanwhile is found by the conditions of each append.
 func (p *pass) knowPast(ctx context.Context) error {
-	if p.fleet.together && !p.dry {
+	if !p.dry {
 		return p.r.book.broken()
 	}
 	return p.r.book.catchUp(ctx)

@@ -3,8 +3,6 @@ package reconcile
 import (
 	"context"
 
-	"github.com/setpoint-dev/setpoint/internal/compare"
-	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/step"
 )
 
@@ -12,16 +10,18 @@ import (
 // step. There is no verification in it; whether a step worked is what measure
 // says next time.
 func (p *pass) run(ctx context.Context) Result {
-	p.measure(ctx)                      // good and total, for each objective and window
-	p.compare(ctx)                      // met, breached or unknown, with the reason
-	if err := p.fold(ctx); err != nil { // what the ledger knows of the past
-		return p.fail(err)
-	}
-	if err := p.settle(ctx); err != nil { // outcomes of earlier actions, from measurement
-		return p.fail(err)
-	}
-	if err := p.tickets(ctx); err != nil { // questions that ended by themselves
-		return p.fail(err)
+	p.measure(ctx) // good and total, for each objective and window
+	p.compare(ctx) // met, breached or unknown, with the reason
+	for _, known := range []func(context.Context) error{
+		p.fold,    // what the ledger knows of the past
+		p.brake,   // so many red at once that the cause is shared
+		p.settle,  // outcomes of earlier actions, from measurement
+		p.demote,  // a rung lower, for what made things worse twice
+		p.tickets, // questions that ended by themselves
+	} {
+		if err := known(ctx); err != nil {
+			return p.fail(err)
+		}
 	}
 	p.next(ctx) // idle, hold, settle, propose or execute
 
@@ -54,12 +54,6 @@ func (p *pass) run(ctx context.Context) Result {
 func (p *pass) compare(ctx context.Context) {
 	_, end := p.span(ctx, "compare")
 	defer end()
-	if !p.assessed { // with the whole fleet, whose dependencies it may be
-		var known bool
-		if p.assessment, known = p.fleet.assessments[p.svc.Name]; !known {
-			p.assessment = compare.Assessment{Service: p.svc.Name, At: p.now, State: compare.Unknown, Reason: measure.NotMeasured}
-		}
-	}
 	p.result.Assessment = p.assessment
 	p.r.reads.note(p.assessment)
 	p.r.tel.assessed(p.svc, p.assessment)

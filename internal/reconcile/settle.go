@@ -17,9 +17,6 @@ import (
 // a claim that was never started is void, one in doubt is asked for its mark,
 // and one that was applied is judged once, by measurement.
 func (p *pass) settle(ctx context.Context) error {
-	if err := p.demote(ctx); err != nil {
-		return err
-	}
 	e := p.past.inFlight
 	if e == nil || p.dry || p.disputed != "" || p.r.sending.holds(e.Claim.Key) {
 		return nil
@@ -37,7 +34,7 @@ func (p *pass) settle(ctx context.Context) error {
 		return fmt.Errorf("settle %s: %w", e.Claim.Key, err)
 	}
 	p.look()
-	return p.demote(ctx)
+	return nil
 }
 
 // voidExpired ends a claim whose permit ran out before it was started: a crash

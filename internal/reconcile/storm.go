@@ -68,7 +68,7 @@ func (p *pass) brake(ctx context.Context) error {
 	w, limits := p.weather(), p.r.stormLimits()
 	due := false
 	p.r.book.view(func(s *ledger.State) { _, due = p.braked(s.Storm, w, limits) })
-	if !due || p.disputed != "" {
+	if !due || p.dry || p.disputed != "" {
 		return nil
 	}
 	var now ledger.Storm

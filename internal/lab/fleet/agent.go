@@ -95,7 +95,7 @@ func (a *Agent) start(ctx context.Context, o AgentOptions) error {
 	cfg.Sources = []config.Source{{Name: "main", MaxSampleAge: 90 * time.Second, Chunk: o.Chunk}}
 	a.Reconciler, err = reconcile.New(ctx, reconcile.Options{
 		Config: cfg, Documents: func() (spec.Set, error) { return o.Set, nil },
-		Measurer: clocked{sources}, Proposer: counter{&a.Proposals}, Policy: counter{&a.Rulings},
+		Measurer: sources, Proposer: counter{&a.Proposals}, Policy: counter{&a.Rulings},
 		Store: a.store, Freezes: freezefile.New(filepath.Join(o.Dir, "freeze"), a.clock.Now), Now: a.clock.Now,
 	})
 	if err != nil {
@@ -106,20 +106,6 @@ func (a *Agent) start(ctx context.Context, o AgentOptions) error {
 
 // Close closes the ledger.
 func (a *Agent) Close() error { return a.store.Close() }
-
-// clocked gives the clocks of the sources in the way of the loop.
-type clocked struct{ *measureprom.Fleet }
-
-// Clocks gives how far the clock of each source is ahead.
-func (c clocked) Clocks(ctx context.Context) map[string]time.Duration {
-	out := map[string]time.Duration{}
-	for _, read := range c.Fleet.Clocks(ctx) {
-		if read.Err == nil {
-			out[read.Source] = read.Offset
-		}
-	}
-	return out
-}
 
 // counter is a proposer and a policy that count, and permit nothing.
 type counter struct{ n *atomic.Int64 }

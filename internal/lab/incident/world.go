@@ -166,26 +166,12 @@ func (w *world) measurer(ctx context.Context) (reconcile.Measurer, error) {
 		return nil, err
 	}
 	f, err := measureprom.NewFleet(src)
-	return fleet{f}, err
+	return f, err
 }
 
 func (w *world) unreachable() bool {
 	since := w.now().Sub(w.began)
 	return slices.ContainsFunc(w.in.Unreachable, func(s Span) bool { return since >= s.From && since < s.Until })
-}
-
-// fleet gives the clocks of the sources that answer.
-type fleet struct{ *measureprom.Fleet }
-
-// Clocks gives how far the clock of each source is ahead of this host's.
-func (f fleet) Clocks(ctx context.Context) map[string]time.Duration {
-	out := map[string]time.Duration{}
-	for _, c := range f.Fleet.Clocks(ctx) {
-		if c.Err == nil {
-			out[c.Source] = c.Offset
-		}
-	}
-	return out
 }
 
 // executors send over loopback, whatever host the documents name.

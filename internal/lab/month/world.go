@@ -213,21 +213,7 @@ func (w *world) measurer(ctx context.Context) (reconcile.Measurer, error) {
 		return nil, err
 	}
 	f, err := measureprom.NewFleet(src)
-	return fleet{f}, err
-}
-
-// fleet gives the clocks of the sources that answer.
-type fleet struct{ *measureprom.Fleet }
-
-// Clocks gives how far the clock of each source is ahead of this host's.
-func (f fleet) Clocks(ctx context.Context) map[string]time.Duration {
-	out := map[string]time.Duration{}
-	for _, c := range f.Fleet.Clocks(ctx) {
-		if c.Err == nil {
-			out[c.Source] = c.Offset
-		}
-	}
-	return out
+	return f, err
 }
 
 // close ends everything that was started.

@@ -141,7 +141,7 @@ func (w *world) measurer(ctx context.Context) (reconcile.Measurer, error) {
 		return nil, err
 	}
 	f, err := measureprom.NewFleet(src)
-	return fleet{f}, err
+	return f, err
 }
 
 // receivers page the lab's pager, whatever they are called.
@@ -171,19 +171,4 @@ func (w *world) close() error {
 		errs = append(errs, w.closers[i]())
 	}
 	return errors.Join(errs...)
-}
-
-// fleet gives the clocks of the sources that answer.
-type fleet struct{ *measureprom.Fleet }
-
-// Clocks gives how far the clock of each source is ahead of this host's; one
-// that does not answer in time has none.
-func (f fleet) Clocks(ctx context.Context) map[string]time.Duration {
-	out := map[string]time.Duration{}
-	for _, c := range f.Fleet.Clocks(ctx) {
-		if c.Err == nil {
-			out[c.Source] = c.Offset
-		}
-	}
-	return out
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/measure"
 )
@@ -68,9 +69,21 @@ func (f *Fleet) Measure(ctx context.Context, qs []measure.Query) []measure.Measu
 	return out
 }
 
-// Clocks reads every source's clock at once, in the order of setpoint.yaml. It
-// takes two seconds at most, however slow a source is.
-func (f *Fleet) Clocks(ctx context.Context) []ClockReading {
+// Clocks gives how far the clock of each source is ahead of this host's; one that
+// does not answer in time has none.
+func (f *Fleet) Clocks(ctx context.Context) map[string]time.Duration {
+	out := map[string]time.Duration{}
+	for _, c := range f.ClockReadings(ctx) {
+		if c.Err == nil {
+			out[c.Source] = c.Offset
+		}
+	}
+	return out
+}
+
+// ClockReadings reads every source's clock at once, in the order of setpoint.yaml.
+// It takes two seconds at most, however slow a source is.
+func (f *Fleet) ClockReadings(ctx context.Context) []ClockReading {
 	out := make([]ClockReading, len(f.sources))
 	var wg sync.WaitGroup
 	for i, s := range f.sources {
