@@ -45,6 +45,8 @@ type connection struct {
 	// armed: the fault has begun. ending: both sides were told the end in
 	// order, and what still comes is thrown away.
 	armed, ending atomic.Bool
+	// cutting: the last byte of a request that is cut is about to pass.
+	cutting atomic.Bool
 
 	mu    sync.Mutex
 	entry Entry

@@ -69,6 +69,9 @@ func (f *flow) pass(b []byte) error {
 	if f.hole() {
 		return nil
 	}
+	if !f.request && f.c.cutting.Load() {
+		return nil // An upstream that answers faster than the cut must not be heard.
+	}
 	switch f.mine() {
 	case CutRequest, CutReply:
 		return f.cutAt(b)
@@ -118,8 +121,10 @@ func (f *flow) find(b []byte) int {
 func (f *flow) cutAt(b []byte) error {
 	n := min(len(b), f.c.fault.Bytes-f.faulty)
 	f.faulty += n
+	last := f.faulty >= f.c.fault.Bytes
+	f.c.cutting.Store(last && f.request)
 	err := f.write(b[:n])
-	if err == nil && f.faulty >= f.c.fault.Bytes {
+	if err == nil && last {
 		f.c.cut()
 	}
 	return err
