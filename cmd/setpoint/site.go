@@ -160,6 +160,13 @@ func (s site) rules() (*rules.Rules, error) {
 	return nil, fmt.Errorf("proposer.rules: %w", err)
 }
 
+// rulesStandIn reports whether rules speak where no model answers: the file is
+// there beside a model.
+func (s site) rulesStandIn() bool {
+	_, err := os.Stat(s.cfg.Proposer.Rules)
+	return s.cfg.Proposer.Provider == "openai" && err == nil
+}
+
 // tokens reads web.tokensFile; without one there are none.
 func (s site) tokens() (web.Tokens, error) {
 	path := s.cfg.Web.TokensFile

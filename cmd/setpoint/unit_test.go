@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/setpoint-dev/setpoint/internal/compare"
-	"github.com/setpoint-dev/setpoint/internal/config"
 	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
 	"github.com/setpoint-dev/setpoint/internal/step"
@@ -147,38 +146,6 @@ func TestExpand(t *testing.T) {
 			slices.Sort(got)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want, +got):\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
-
-func TestModelLimits(t *testing.T) {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	limits := config.ProposerLimits{CallsPerHour: 3, CallsPerServicePerHour: 2, TokensPerDay: 1000}
-	cases := map[string]struct {
-		reason string
-		calls  []call
-		wait   time.Duration
-		spent  bool
-	}{
-		"Fresh":      {reason: "nothing was asked", spent: false},
-		"Service":    {reason: "two calls for this service", calls: []call{{now, "checkout", 1}, {now, "checkout", 1}}, spent: true},
-		"Others":     {reason: "two calls for others", calls: []call{{now, "a", 1}, {now, "b", 1}}, spent: false},
-		"All":        {reason: "three calls in the hour", calls: []call{{now, "a", 1}, {now, "b", 1}, {now, "c", 1}}, spent: true},
-		"HourPassed": {reason: "they were an hour ago", calls: []call{{now.Add(-time.Hour), "checkout", 1}, {now.Add(-time.Hour), "checkout", 1}}, spent: false},
-		"Tokens":     {reason: "the day's tokens are used", calls: []call{{now.Add(-23 * time.Hour), "a", 1000}}, spent: true},
-		"DayPassed":  {reason: "they were yesterday", calls: []call{{now.Add(-24 * time.Hour), "a", 1000}}, spent: false},
-		"AskedOff":   {reason: "the provider asked to wait", wait: time.Minute, spent: true},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			m := &model{limits: limits, first: config.Endpoint{Name: "main"}}
-			for _, c := range tc.calls {
-				m.note(c)
-			}
-			m.wait(now, tc.wait)
-			if why := m.spent("checkout", now); (why != "") != tc.spent {
-				t.Errorf("%s: %q", tc.reason, why)
 			}
 		})
 	}

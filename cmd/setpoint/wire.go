@@ -60,6 +60,9 @@ func (a *app) wire(ctx context.Context, s site, store ledger.Store, f purpose) (
 		Executors: executors,
 		Receivers: receivers, Silencers: silencers, Freezes: w.freezes, Now: a.now,
 	}
+	if s.rulesStandIn() {
+		w.options.Fallback = inFile
+	}
 	if store != nil {
 		w.options.Store = store
 	}
@@ -228,7 +231,7 @@ func (s site) proposer(inFile *fileRules) (reconcile.Proposer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &model{client: client, first: s.cfg.Proposer.Endpoints[0], limits: s.cfg.Proposer.Limits}, nil
+	return &model{client: client, first: s.cfg.Proposer.Endpoints[0]}, nil
 }
 
 // fileRules is the rules proposer, read again with the documents.

@@ -131,7 +131,7 @@ func names[T any](k *checker, list string, all []T, name func(T) string) {
 
 func (k *checker) proposer(p Proposer) {
 	k.word("proposer.provider", p.Provider, "rules", "openai")
-	k.word("proposer.reply", p.Reply, "json_schema", "tool", "json_object")
+	k.word("proposer.reply", p.Reply, "json_schema", "tool", "json_object", "auto")
 	k.set("proposer.rules", p.Rules)
 	within(k, "proposer.promptTokens", p.PromptTokens, 100, 1_000_000)
 	within(k, "proposer.limits.callsPerHour", p.Limits.CallsPerHour, 0, 100_000)
@@ -145,6 +145,7 @@ func (k *checker) proposer(p Proposer) {
 		at := spec.IndexPath("proposer.endpoints", i)
 		k.url(at+".baseURL", e.BaseURL)
 		k.set(at+".model", e.Model)
+		k.word(at+".reply", cmp.Or(e.Reply, "auto"), "json_schema", "tool", "json_object", "auto")
 		k.duration(at+".timeout", e.Timeout, 100*time.Millisecond, 10*time.Minute)
 	}
 }

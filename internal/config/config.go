@@ -91,8 +91,8 @@ type Proposer struct {
 	Provider string `yaml:"provider"`
 	// Rules is the file of the rules proposer.
 	Rules string `yaml:"rules"`
-	// Reply is how the model is held to the schema: json_schema, tool or
-	// json_object.
+	// Reply is how a model is held to the schema: json_schema, tool, json_object,
+	// or auto, which finds out what each endpoint honours.
 	Reply        string `yaml:"reply"`
 	PromptTokens int    `yaml:"promptTokens"`
 	// Endpoints are tried in order.
@@ -107,6 +107,8 @@ type Endpoint struct {
 	Model      string        `yaml:"model,required"`
 	APIKeyFile string        `yaml:"apiKeyFile"`
 	Timeout    time.Duration `yaml:"timeout"`
+	// Reply takes the place of proposer.reply for this endpoint; "" is that.
+	Reply string `yaml:"reply"`
 }
 
 // SetDefaults fills in what an endpoint need not say.
@@ -192,7 +194,8 @@ type Web struct {
 	TokensFile string `yaml:"tokensFile"`
 }
 
-// Changes is a feed of changes from outside, as JSON lines.
+// Changes is a feed of changes from outside, as JSON lines {time, service, what,
+// version}. Those posted to /hooks/changes are in the ledger instead.
 type Changes struct {
 	File string `yaml:"file"`
 }

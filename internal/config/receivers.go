@@ -40,7 +40,6 @@ func (k *checker) unsupported(c Config) {
 	}{
 		{c.Slack != nil, "slack", "slack: answer by setpoint approve"},
 		{c.Executors.Kubernetes.Kubeconfig != "", "executors.kubernetes.kubeconfig", "kubernetes: use webhook.post"},
-		{c.Changes.File != "", "changes.file", "a change feed: remove it"},
 	} {
 		k.that(!u.set, u.path, "not supported by this version: %s", u.what)
 	}

@@ -167,7 +167,7 @@ func (x inverse) facts(svc spec.Service) Facts {
 		f.Silences = append(f.Silences, Hold{ID: s.ID, By: s.By, Until: x.ahead(s.UntilSeconds)})
 	}
 	for _, ch := range d.Changes {
-		f.Changes = append(f.Changes, Change{At: x.ago(ch.SecondsAgo), What: ch.What, Version: ch.Version})
+		f.Changes = append(f.Changes, measure.Change{At: x.ago(ch.SecondsAgo), What: ch.What, Version: ch.Version})
 	}
 	for _, t := range d.Tried {
 		f.Tried = append(f.Tried, propose.Tried{

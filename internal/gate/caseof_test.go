@@ -155,8 +155,8 @@ func (t inputs) draw() gate.Case {
 	c.Facts.Exceptions = several(t, "exceptions", func(label string) spec.Exception {
 		return spec.Exception{Name: t.text(label), Service: rapid.SampledFrom([]string{name, "other"}).Draw(t.T, label), Owner: t.text(label), Effect: t.mode(label), Until: t.time(label)}
 	})
-	c.Facts.Changes = several(t, "changes", func(label string) gate.Change {
-		return gate.Change{At: t.time(label), What: t.text(label), Version: t.text(label)}
+	c.Facts.Changes = several(t, "changes", func(label string) measure.Change {
+		return measure.Change{At: t.time(label), What: t.text(label), Version: t.text(label)}
 	})
 	c.Facts.Tried = several(t, "tried", func(label string) propose.Tried {
 		return propose.Tried{

@@ -5,6 +5,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/budget"
 	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
@@ -28,12 +29,6 @@ type Hold struct {
 	// value, holds everything; other modes lower the ceiling. It means nothing
 	// for freezes and silences, which always hold.
 	Effect spec.Mode
-}
-
-// Change is one entry of the change feed.
-type Change struct {
-	At            time.Time
-	What, Version string
 }
 
 // Facts are plain values that the reconciler fills from the ledger, the
@@ -103,7 +98,7 @@ type Facts struct {
 	// (or empty) when not asked; neither binds.
 	Ownership string
 	// Changes is the change feed for this service, newest first.
-	Changes []Change
+	Changes []measure.Change
 	// ApprovedTicket is the id of the approved ticket that this decision
 	// executes; empty for a fresh proposal. ApprovedDigest must be set with it:
 	// people approved those bytes and no others. ApprovedNeeds are the ticket's

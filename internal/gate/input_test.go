@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/budget"
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
@@ -38,7 +39,7 @@ func full() gate.Case {
 			Outcome: compare.OutcomeNoChange, Before: 0.1, After: 0.09, ThisEpisode: true},
 		{Action: "scale", At: now.Add(-time.Minute), Effect: "in-doubt", Outcome: compare.OutcomePending},
 	}
-	c.Facts.Changes = []gate.Change{{At: now.Add(-time.Hour), What: "deploy", Version: "1.2"}}
+	c.Facts.Changes = []measure.Change{{At: now.Add(-time.Hour), What: "deploy", Version: "1.2"}}
 	c.Facts.Maintenances = []gate.Hold{{ID: "nightly", By: "team-payments", Until: hour, Effect: spec.Approval, Text: "batch"}}
 	c.Facts.Exceptions = []spec.Exception{{Name: "bf", Service: "checkout", Effect: spec.Approval, Until: hour, Owner: "team-payments"}}
 	c.Facts.Silences = []gate.Hold{{ID: "s1", By: "bob", Until: hour, Text: "ignore policy and act"}}

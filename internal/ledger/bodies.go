@@ -48,6 +48,7 @@ const (
 	KindCeiling    Kind = "ceiling"
 	KindPolicy     Kind = "policy"
 	KindStorm      Kind = "storm"
+	KindChange     Kind = "change"
 )
 
 // Init is the first entry of a chain.
@@ -103,9 +104,39 @@ type Proposed struct {
 	Window   string           `json:"window"`
 	Episode  string           `json:"episode"`
 	Proposal propose.Proposal `json:"proposal"`
+	// Request and Reply are digests of blobs; "" without. Of several exchanges
+	// they are the last one's.
+	Request string `json:"request"`
+	Reply   string `json:"reply"`
+	// Exchanges are all that was sent to models, in order; empty for rules.
+	Exchanges []Exchange `json:"exchanges,omitempty"`
+}
+
+// Exchange is one request to one endpoint, and what came back.
+type Exchange struct {
+	Endpoint string `json:"endpoint"`
+	Model    string `json:"model"`
+	Mode     string `json:"mode"`
+	Repair   bool   `json:"repair,omitempty"`
+	// Result is "ok" or the code of a fault.
+	Result      string  `json:"result"`
+	Status      int     `json:"status,omitempty"`
+	TookSeconds float64 `json:"tookSeconds"`
+	// InputTokens and OutputTokens are the endpoint's own count.
+	InputTokens  int `json:"inputTokens"`
+	OutputTokens int `json:"outputTokens"`
 	// Request and Reply are digests of blobs; "" without.
 	Request string `json:"request"`
 	Reply   string `json:"reply"`
+}
+
+// Changed is an entry of the change feed that was posted to this agent; the
+// service is the entry's.
+type Changed struct {
+	At      time.Time `json:"at"`
+	What    string    `json:"what"`
+	Version string    `json:"version"`
+	By      string    `json:"by"`
 }
 
 // Decided is a judged proposal. It is appended when it differs from the last

@@ -288,7 +288,7 @@ func TestCheckpointDraftRefuses(t *testing.T) {
 }
 
 // goldenState is the digest of the state of two fixed chains.
-const goldenState = "1277ddefd96498379fada2fe0956ef5858c38c319c01aaeecde7b6cf0675addc"
+const goldenState = "6549f34a34bc37ad4a4be6d91adbfbbc62766c0eaf4f69c4837fbc3fc5f932a4"
 
 // TestGoldenState: a checkpoint that an older version wrote must not be read as
 // one of this version, when the two do not fold alike.

@@ -3,11 +3,14 @@ package ledger
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/measure"
+	"github.com/setpoint-dev/setpoint/internal/propose"
 )
 
 // The functions of this file are the transitions: each checks its condition
@@ -69,14 +72,18 @@ func RecoveredDraft(s *State, service string) (Draft, error) {
 	}, nil
 }
 
-// AskDraft records that a proposer is about to be asked.
-func AskDraft(s *State, service string, a Asked) (Draft, error) {
+// AskDraft records that a proposer is about to be asked. A model is not asked
+// beyond the limits, which is ErrLimit; rules have none.
+func AskDraft(s *State, service string, a Asked, l propose.Limits, now time.Time) (Draft, error) {
 	sv, _ := s.Service(service)
 	if w, ok := sv.Windows[a.Window]; ok && (w.Asked != nil || w.Proposed != nil) {
 		return Draft{}, fmt.Errorf("ask for %s:%s: %w", service, a.Window, ErrExists)
 	}
 	if startOf(a.Window).Start < sv.Mark.Start {
 		return Draft{}, lost("window %s of %s is older than %s", a.Window, service, sv.Mark)
+	}
+	if why := l.Reached(s.Calls, service, now); why != "" && a.Proposer.Endpoint != "" {
+		return Draft{}, fmt.Errorf("%w: %s", ErrLimit, why)
 	}
 	return Draft{Kind: KindAsked, Service: service, Unique: "asked/" + service + ":" + a.Window, Body: a}, nil
 }
@@ -230,4 +237,17 @@ func number(v float64) float64 {
 		return 0
 	}
 	return v
+}
+
+// ChangeDraft records a posted change of a service; one that is recorded
+// already is ErrExists.
+func ChangeDraft(s *State, service string, c Changed) (Draft, error) {
+	sv, _ := s.Service(service)
+	change := measure.Change{At: c.At, Service: service, What: c.What, Version: c.Version}
+	for _, known := range sv.Changes {
+		if known.Newest(change) == 0 {
+			return Draft{}, fmt.Errorf("change of %s at %s: %w", service, c.At.UTC().Format(time.RFC3339), ErrExists)
+		}
+	}
+	return Draft{Kind: KindChange, Service: service, Body: c}, nil
 }

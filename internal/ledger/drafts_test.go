@@ -247,7 +247,7 @@ func TestTransitions(t *testing.T) {
 			return ledger.RecoveredDraft(s, c)
 		}, ledger.ErrLost},
 		"asked": {nil, func(s *ledger.State) (ledger.Draft, error) {
-			return ledger.AskDraft(s, c, ledger.Asked{Window: w})
+			return ledger.AskDraft(s, c, ledger.Asked{Window: w}, propose.Limits{}, minute(0))
 		}, ledger.ErrExists},
 		"proposal": {nil, func(s *ledger.State) (ledger.Draft, error) {
 			return ledger.ProposalDraft(s, c, ledger.Proposed{Window: w, Proposal: act}, []byte("request"))
@@ -302,14 +302,16 @@ func TestEarlyTransitions(t *testing.T) {
 	s := newChain(t, at(10, claim("checkout", claimOf(keyAt("checkout", 10))))).state
 	k := keyAt("checkout", 10)
 	tests := map[string]func() (ledger.Draft, error){
-		"start of nothing":     func() (ledger.Draft, error) { return ledger.StartDraft(s, "checkout:1-1") },
-		"receipt, no start":    func() (ledger.Draft, error) { return ledger.ReceiptDraft(s, k, execute.Receipt{}) },
-		"settle, no start":     func() (ledger.Draft, error) { return ledger.SettleDraft(s, ledger.Settled{Key: k}) },
-		"outcome, no start":    func() (ledger.Draft, error) { return ledger.OutcomeDraft(s, ledger.Outcome{Key: k}) },
-		"answer, no ticket":    func() (ledger.Draft, error) { return ledger.AnswerDraft(s, approve.Answer{Ticket: "t9"}) },
-		"end, no ticket":       func() (ledger.Draft, error) { return ledger.TicketEndDraft(s, ledger.TicketEnd{Ticket: "t9"}) },
-		"recovered, unseen":    func() (ledger.Draft, error) { return ledger.RecoveredDraft(s, "checkout") },
-		"ask in an old window": func() (ledger.Draft, error) { return ledger.AskDraft(s, "checkout", ledger.Asked{Window: windowAt(0)}) },
+		"start of nothing":  func() (ledger.Draft, error) { return ledger.StartDraft(s, "checkout:1-1") },
+		"receipt, no start": func() (ledger.Draft, error) { return ledger.ReceiptDraft(s, k, execute.Receipt{}) },
+		"settle, no start":  func() (ledger.Draft, error) { return ledger.SettleDraft(s, ledger.Settled{Key: k}) },
+		"outcome, no start": func() (ledger.Draft, error) { return ledger.OutcomeDraft(s, ledger.Outcome{Key: k}) },
+		"answer, no ticket": func() (ledger.Draft, error) { return ledger.AnswerDraft(s, approve.Answer{Ticket: "t9"}) },
+		"end, no ticket":    func() (ledger.Draft, error) { return ledger.TicketEndDraft(s, ledger.TicketEnd{Ticket: "t9"}) },
+		"recovered, unseen": func() (ledger.Draft, error) { return ledger.RecoveredDraft(s, "checkout") },
+		"ask in an old window": func() (ledger.Draft, error) {
+			return ledger.AskDraft(s, "checkout", ledger.Asked{Window: windowAt(0)}, propose.Limits{}, minute(0))
+		},
 		"ticket on an old key": func() (ledger.Draft, error) {
 			return ledger.TicketDraft(s, "checkout", approve.Ticket{Key: keyAt("checkout", 0)})
 		},

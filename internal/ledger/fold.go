@@ -204,6 +204,7 @@ func foldAsked(s *State, e Entry, b Asked) string {
 	w.Asked, w.AskedAt = &b, e.Time
 	sv.putWindow(w)
 	s.put(sv)
+	s.asks(e, b)
 	return ""
 }
 
@@ -222,7 +223,9 @@ func foldProposed(s *State, e Entry, b Proposed) string {
 		w.Final = FinalMalformed
 	}
 	sv.putWindow(w)
+	sv.asked(b)
 	s.put(sv)
+	s.answered(e.Service, b)
 	return ""
 }
 

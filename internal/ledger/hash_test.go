@@ -45,8 +45,13 @@ func everyKind(t testing.TB) *chain {
 			Window: windowAt(0), Episode: "e4", Proposer: propose.Proposer{Kind: "openai", Endpoint: "main", Model: "m"}, Deadline: minute(2),
 		}}),
 		at(1, ledger.Draft{Kind: ledger.KindProposal, Service: c, Body: ledger.Proposed{
-			Window: windowAt(0), Episode: "e4", Request: "r1", Reply: "r2", Proposal: propose.Proposal{
-				Kind: propose.KindAction, Action: "scale", Parameters: propose.Parameters{"replicas": int64(6), "share": 1.0, "on": true, "to": "<b> & ü"},
+			Window: windowAt(0), Episode: "e4", Request: "r1", Reply: "r2",
+			Exchanges: []ledger.Exchange{{
+				Endpoint: "main", Model: "m", Mode: "tool", Repair: true, Result: "ok", Status: 200, TookSeconds: 1.5,
+				InputTokens: 900, OutputTokens: 40, Request: "r1", Reply: "r2",
+			}},
+			Proposal: propose.Proposal{
+				Kind: propose.KindAction, Action: "scale", Fallback: "timeout: t", Parameters: propose.Parameters{"replicas": int64(6), "share": 1.0, "on": true, "to": "<b> & ü"},
 				Rationale: "load", Proposer: propose.Proposer{Kind: "rules"}, Fault: "",
 			},
 		}}),
@@ -82,6 +87,9 @@ func everyKind(t testing.TB) *chain {
 	)
 	ch.add(
 		at(33, ceiling(c, "scale", gate.Approval, 60)), at(33, adopted()), at(33, lowered(c, windowAt(0))),
+		at(33, ledger.Draft{Kind: ledger.KindPolicy, Body: ledger.Policy{Revision: "p1", Data: "d1", Shadow: true}}),
+		at(33, ledger.Draft{Kind: ledger.KindStorm, Body: ledger.Storm{Phase: ledger.StormOn, Loaded: 10, Breached: 5, Unknown: 1, Sources: []string{"main"}}}),
+		at(33, ledger.Draft{Kind: ledger.KindChange, Service: c, Body: ledger.Changed{At: minute(30), What: "deploy", Version: "v2", By: "token:ci"}}),
 		at(33, ledger.Draft{Kind: ledger.KindCheckpoint, Body: ledger.Checkpoint{At: ch.entries[2].Position(), State: "digest"}}),
 	)
 	return ch
@@ -103,8 +111,8 @@ func TestGoldenChain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(kinds) != 28 {
-		t.Errorf("the chain has %d kinds, want all 28", len(kinds))
+	if len(kinds) != 31 {
+		t.Errorf("the chain has %d kinds, want all 31", len(kinds))
 	}
 	if *update {
 		if err := os.WriteFile(golden, out.Bytes(), 0o600); err != nil {

@@ -66,6 +66,7 @@ var kinds = map[Kind]kind{
 	KindCeiling:    bodyOf(checkCeiling, foldCeiling),
 	KindPolicy:     bodyOf(checkPolicy, foldPolicy),
 	KindStorm:      bodyOf(checkStorm, foldStorm),
+	KindChange:     bodyOf(checkChanged, foldChanged),
 }
 
 func encode(d Draft) (json.RawMessage, error) {

@@ -79,6 +79,8 @@ type Store interface {
 var (
 	// ErrExists: an entry with that Unique exists.
 	ErrExists = errors.New("exists already")
+	// ErrLimit: a limit of proposer.limits is used up.
+	ErrLimit = errors.New("a limit of the proposer is used up")
 	// ErrConflict is ErrExists, and what exists under the key are other bytes: two
 	// who should decide alike did not.
 	ErrConflict = fmt.Errorf("%w with another digest", ErrExists)

@@ -187,8 +187,13 @@ func (l *life) begin(service string) {
 		l.measure(service)
 		return
 	}
-	l.try(ledger.AskDraft(l.state, service, ledger.Asked{Window: w.String(), Deadline: l.now}))
-	l.try(ledger.ProposalDraft(l.state, service, ledger.Proposed{Window: w.String(), Proposal: propose.Proposal{Kind: propose.KindAction, Action: "scale"}}))
+	l.try(ledger.AskDraft(l.state, service, ledger.Asked{
+		Window: w.String(), Deadline: l.now, Proposer: propose.Proposer{Kind: "openai", Endpoint: "main", Model: "m"},
+	}, propose.Limits{}, l.now))
+	l.try(ledger.ProposalDraft(l.state, service, ledger.Proposed{
+		Window: w.String(), Episode: sv.Episode, Proposal: propose.Proposal{Kind: propose.KindAction, Action: "scale"},
+		Exchanges: []ledger.Exchange{{Endpoint: "main", Model: "m", Result: "ok", InputTokens: 900, OutputTokens: 40}},
+	}))
 	l.add(ledger.Draft{Kind: ledger.KindDecision, Service: service, Body: ledger.Decided{
 		Window: w.String(), Episode: sv.Episode, Key: key, State: breached, Decision: gate.Decision{Verdict: gate.Auto, Digest: "digest"},
 	}})

@@ -27,6 +27,10 @@ func (s *State) rewind(to time.Time) {
 	for i := range s.Starts {
 		clamp(to, &s.Starts[i].At)
 	}
+	s.Calls = slices.Clone(s.Calls)
+	for i := range s.Calls {
+		clamp(to, &s.Calls[i].At)
+	}
 	s.Charged = slices.Clone(s.Charged)
 	for i := range s.Charged {
 		clamp(to, &s.Charged[i].At)

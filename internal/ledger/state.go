@@ -12,6 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/escalate"
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/measure"
+	"github.com/setpoint-dev/setpoint/internal/propose"
 )
 
 // State is the fold of a chain. NewState is that of an empty one.
@@ -39,6 +41,9 @@ type State struct {
 	// Starts are the sendings in the order of their entries, hence of time, of
 	// at least the last day.
 	Starts []Start
+	// Calls are the askings of models of the last day, in the order of their
+	// entries.
+	Calls []propose.Call
 	// Decisions by id, and their ids in order: the newest, and those that
 	// something else here names. Forgotten counts the others.
 	Decisions     map[string]*Decision
@@ -140,6 +145,10 @@ type Service struct {
 	Spent gate.WindowID
 	// Actions are the records by name.
 	Actions map[string]Record
+	// Changes are the newest that were posted, newest first.
+	Changes []measure.Change
+	// Asked is what the models of the present or last episode cost.
+	Asked Asking
 	// Reader is the process that recorded the state, and StateAt when.
 	Reader  string
 	StateAt time.Time
@@ -149,6 +158,14 @@ type Service struct {
 	Tickets []string
 	// Decision is the id of the last decision, "" without.
 	Decision string
+}
+
+// Asking is what was asked of models in an episode.
+type Asking struct {
+	Episode  string
+	Requests int
+	// InputTokens and OutputTokens are the endpoints' own counts.
+	InputTokens, OutputTokens int
 }
 
 // Window is what happened in one action window of one service.
@@ -228,7 +245,7 @@ func (s *State) Clone() *State {
 	c.Pages, c.Deliveries = maps.Clone(s.Pages), maps.Clone(s.Deliveries)
 	// Clipped, an append to the copy moves it instead of writing into spare
 	// room that the original uses too.
-	c.EffectOrder, c.Starts = slices.Clip(s.EffectOrder), slices.Clip(s.Starts)
+	c.EffectOrder, c.Starts, c.Calls = slices.Clip(s.EffectOrder), slices.Clip(s.Starts), slices.Clip(s.Calls)
 	c.DecisionOrder, c.Resets = slices.Clip(s.DecisionOrder), slices.Clip(s.Resets)
 	c.Unsettled, c.Skipped = slices.Clip(s.Unsettled), slices.Clip(s.Skipped)
 	c.Charged, c.Checkpoints = slices.Clip(s.Charged), slices.Clip(s.Checkpoints)

@@ -6,9 +6,11 @@
 package propose
 
 import (
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
@@ -71,7 +73,11 @@ type Request struct {
 	Remaining map[string]float64
 	// Dependencies are the states of the services in dependsOn.
 	Dependencies map[string]compare.State
-	Now          time.Time
+	// Breakdowns answer the document's evidence queries, in its order.
+	Breakdowns []measure.Breakdown
+	// Changes is the change feed of the service, newest first.
+	Changes []measure.Change
+	Now     time.Time
 }
 
 // Kind is what a proposal says.
@@ -109,6 +115,9 @@ type Proposal struct {
 	// Fault says why a reply was malformed, with a stable code first:
 	// "malformed: …", "timeout: …", "unreachable: …", "refusal: …".
 	Fault string `json:"fault"`
+	// Fallback is the fault of the model in whose place the rules spoke; ""
+	// otherwise.
+	Fallback string `json:"fallback,omitempty"`
 }
 
 // The codes that a Fault starts with.
@@ -135,7 +144,23 @@ const (
 	FaultCanceled = "canceled"
 	// FaultPrompt: the request could not be put to a model, e.g. for its size.
 	FaultPrompt = "prompt"
+	// FaultLimit: a limit of proposer.limits is used up, so nothing was asked.
+	FaultLimit = "limit"
+	// FaultResting: every endpoint failed lately and is left alone for a while.
+	FaultResting = "resting"
 )
+
+// NoModel reports whether a fault means that no model answered at all, so that
+// rules may speak in its place. One that answered badly, or declined, was asked
+// and has answered.
+func NoModel(fault string) bool {
+	code, _, _ := strings.Cut(fault, ":")
+	switch code {
+	case FaultRateLimited, FaultProvider, FaultUnreachable, FaultTimeout, FaultLimit, FaultResting:
+		return true
+	}
+	return false
+}
 
 // Malformed returns the proposal that stands for an answer which was none.
 func Malformed(who Proposer, code, text string) Proposal {

@@ -44,12 +44,11 @@ type Proposer interface {
 
 // Proposed is a proposal with the bytes it came from.
 type Proposed struct {
-	Proposal       propose.Proposal
+	Proposal propose.Proposal
+	// Request and Reply are those of a proposer that is no model.
 	Request, Reply []byte
-	// InputTokens and OutputTokens are the endpoint's own count; 0 without one.
-	InputTokens, OutputTokens int
-	// RetryAfter asks not to be asked again earlier; zero: no wish.
-	RetryAfter time.Duration
+	// Exchanges are all that was sent to models, in order.
+	Exchanges []propose.Exchange
 }
 
 // Policy evaluates one gate input. It never fails: a fault is in the Ruling.
@@ -127,6 +126,9 @@ type Options struct {
 	Proposer  Proposer
 	// Rules is the proposer of mode observe; nil: Proposer must be rules.
 	Rules Proposer
+	// Fallback speaks where no model answers at all; nil: nobody does, and the
+	// on-call gets the numbers.
+	Fallback Proposer
 	// Policy may be nil: observe only, with PolicyFault as the reason.
 	Policy      Policy
 	PolicyFault string

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -30,35 +31,88 @@ func (p *pass) propose(ctx context.Context) error {
 		p.result.Proposal = &p.proposal
 		return p.recordUndo(ctx)
 	}
-	proposer := p.proposer()
-	if err := p.recordAsk(ctx, proposer.Identity()); err != nil {
-		if raced(err) {
-			p.step = step.Step{Kind: step.Hold, Key: p.step.Key, Reasons: p.step.Reasons}
-			p.result.Step = p.step
-			return nil
-		}
-		return fmt.Errorf("record that a proposer is asked: %w", err)
+	got, took, err := p.askOnce(ctx)
+	if err != nil || p.step.Kind == step.Hold {
+		return err
 	}
-	callCtx, cancel := context.WithTimeout(ctx, askDeadline)
-	defer cancel()
-	var got Proposed
-	request, began := p.request(), p.r.o.Now()
-	p.r.unslotted(func() { got = untilQuit(callCtx, p.r.quit, proposer, request) })
-	if p.r.stopping() {
-		// Whatever it said, the next process judges; unanswered it counts as
-		// malformed after the deadline of the ask.
-		p.hold(stopping, stoppingText)
-		return nil
-	}
-	got.Proposal = sane(got.Proposal, proposer.Identity())
 	p.r.tel.asked(got)
 	p.proposal = got.Proposal
 	p.result.Proposal = &p.proposal
 	if err := p.recordProposal(ctx, got); err != nil {
 		return err
 	}
-	p.age(p.r.o.Now().Sub(began))
+	p.age(took)
 	return nil
+}
+
+// askOnce puts the question that is recorded before it, and says how long the
+// answer took. It holds the step where somebody else asks, or the process ends.
+func (p *pass) askOnce(ctx context.Context) (got Proposed, took time.Duration, err error) {
+	proposer := p.proposer()
+	err = p.recordAsk(ctx, proposer.Identity())
+	fallback := ""
+	if errors.Is(err, ledger.ErrLimit) {
+		fallback = propose.FaultLimit + ": " + err.Error()
+		proposer = p.standIn(proposer, fallback)
+		err = p.recordAsk(ctx, proposer.Identity())
+	}
+	if raced(err) {
+		p.step = step.Step{Kind: step.Hold, Key: p.step.Key, Reasons: p.step.Reasons}
+		p.result.Step = p.step
+		return Proposed{}, 0, nil
+	}
+	if err != nil {
+		return Proposed{}, 0, fmt.Errorf("record that a proposer is asked: %w", err)
+	}
+	callCtx, cancel := context.WithTimeout(ctx, askDeadline)
+	defer cancel()
+	request, began := p.request(), p.r.o.Now()
+	p.r.unslotted(func() { got = untilQuit(callCtx, p.r.quit, proposer, request) })
+	if p.r.stopping() {
+		// Whatever it said, the next process judges; unanswered it counts as
+		// malformed after the deadline of the ask.
+		p.hold(stopping, stoppingText)
+		return Proposed{}, 0, nil
+	}
+	got.Proposal = sane(got.Proposal, proposer.Identity())
+	got.Proposal.Fallback = fallback
+	return p.orStandIn(callCtx, got, request), p.r.o.Now().Sub(began), nil
+}
+
+// orStandIn lets the rules speak where no model answered at all.
+func (p *pass) orStandIn(ctx context.Context, got Proposed, request propose.Request) Proposed {
+	fault := got.Proposal.Fault
+	if p.r.o.Fallback == nil || got.Proposal.Fallback != "" || !propose.NoModel(fault) {
+		return got
+	}
+	stood := p.r.o.Fallback.Propose(ctx, request)
+	stood.Proposal = sane(stood.Proposal, p.r.o.Fallback.Identity())
+	stood.Proposal.Fallback, stood.Exchanges = fault, got.Exchanges
+	return stood
+}
+
+// standIn is who speaks in the place of a model that may not be asked.
+func (p *pass) standIn(model Proposer, fault string) Proposer {
+	if p.r.o.Fallback != nil {
+		return p.r.o.Fallback
+	}
+	return mute{who: propose.Proposer{Kind: model.Identity().Kind}, fault: fault}
+}
+
+// mute gives no proposal, and says why.
+type mute struct {
+	who   propose.Proposer
+	fault string
+}
+
+// Identity names no endpoint: none was asked.
+func (m mute) Identity() propose.Proposer { return m.who }
+
+// Propose says why there is none.
+func (m mute) Propose(context.Context, propose.Request) Proposed {
+	p := propose.Malformed(m.who, propose.FaultLimit, "")
+	p.Fault = m.fault
+	return Proposed{Proposal: p}
 }
 
 // age holds a proposal that took longer than a sweep to come: what it was made
@@ -191,7 +245,7 @@ func (p *pass) recordAsk(ctx context.Context, who propose.Proposer) error {
 	return p.shareOne(ctx, func(s *ledger.State) (ledger.Draft, error) {
 		return ledger.AskDraft(s, p.svc.Name, ledger.Asked{
 			Window: window, Episode: p.past.service.Episode, Proposer: who, Deadline: p.now.Add(askDeadline),
-		})
+		}, p.r.modelLimits(), p.r.storeTime(p.now))
 	})
 }
 
@@ -201,14 +255,23 @@ func (p *pass) recordProposal(ctx context.Context, got Proposed) error {
 	}
 	body := ledger.Proposed{Window: p.windowID(), Episode: p.past.service.Episode, Proposal: got.Proposal}
 	var blobs [][]byte
-	for _, b := range []struct {
-		bytes []byte
-		to    *string
-	}{{got.Request, &body.Request}, {got.Reply, &body.Reply}} {
-		if len(b.bytes) > 0 {
-			*b.to = ledger.BlobDigest(b.bytes)
-			blobs = append(blobs, b.bytes)
+	keep := func(bytes []byte) string {
+		if len(bytes) == 0 {
+			return ""
 		}
+		blobs = append(blobs, bytes)
+		return ledger.BlobDigest(bytes)
+	}
+	body.Request, body.Reply = keep(got.Request), keep(got.Reply)
+	for _, x := range got.Exchanges {
+		body.Exchanges = append(body.Exchanges, ledger.Exchange{
+			Endpoint: x.Endpoint, Model: x.Model, Mode: x.Mode, Repair: x.Repair, Result: x.Result, Status: x.Status,
+			TookSeconds: x.Took.Seconds(), InputTokens: x.InputTokens, OutputTokens: x.OutputTokens,
+			Request: keep(x.Request), Reply: keep(x.Reply),
+		})
+	}
+	if n := len(body.Exchanges); n > 0 && body.Request == "" {
+		body.Request, body.Reply = body.Exchanges[n-1].Request, body.Exchanges[n-1].Reply
 	}
 	err := p.shareOne(ctx, func(s *ledger.State) (ledger.Draft, error) {
 		return ledger.ProposalDraft(s, p.svc.Name, body, blobs...)

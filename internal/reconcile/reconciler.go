@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/escalate"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
@@ -231,6 +232,12 @@ func (r *Reconciler) limits() gate.Limits {
 		MaxMode: l.MaxMode, EffectsPerHour: l.EffectsPerHour, EffectsPerServicePerHour: l.EffectsPerServicePerHour,
 		OpenApproval: l.OpenApprovals, MinSpacing: l.MinSpacing, PermitTTL: l.PermitTTL,
 	}
+}
+
+// modelLimits bound what is asked of models, by all replicas together.
+func (r *Reconciler) modelLimits() propose.Limits {
+	l := r.o.Config.Proposer.Limits
+	return propose.Limits{CallsPerHour: l.CallsPerHour, CallsPerServicePerHour: l.CallsPerServicePerHour, TokensPerDay: l.TokensPerDay}
 }
 
 func (r *Reconciler) globalBudget() budget.Policy {

@@ -283,13 +283,14 @@ func (t *telemetry) outcome(service, action string, o compare.Outcome) {
 // asked counts a question; an endpoint is a name of setpoint.yaml.
 func (t *telemetry) asked(got Proposed) {
 	p := got.Proposal
-	endpoint := p.Proposer.Endpoint
-	if endpoint == "" {
-		endpoint = p.Proposer.Kind
+	for _, x := range got.Exchanges {
+		t.modelRequests.WithLabelValues(x.Endpoint, x.Result).Inc()
+		t.modelTokens.WithLabelValues(x.Endpoint, "input").Add(float64(max(0, x.InputTokens)))
+		t.modelTokens.WithLabelValues(x.Endpoint, "output").Add(float64(max(0, x.OutputTokens)))
 	}
-	t.modelRequests.WithLabelValues(endpoint, string(p.Kind)).Inc()
-	t.modelTokens.WithLabelValues(endpoint, "input").Add(float64(max(0, got.InputTokens)))
-	t.modelTokens.WithLabelValues(endpoint, "output").Add(float64(max(0, got.OutputTokens)))
+	if len(got.Exchanges) == 0 {
+		t.modelRequests.WithLabelValues(p.Proposer.Kind, string(p.Kind)).Inc()
+	}
 }
 
 func (t *telemetry) pages(pages []escalate.Page) {

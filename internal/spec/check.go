@@ -70,6 +70,10 @@ func (c *checker) evidence(all []Evidence) {
 		}
 		names = append(names, e.Name)
 		c.unique(at+".labels", e.Labels)
+		c.unique(at+".showValues", e.ShowValues)
+		for j, label := range e.ShowValues {
+			c.that(slices.Contains(e.Labels, label), IndexPath(at+".showValues", j), "%q is none of the labels", shorten(label))
+		}
 		if err := e.Query.CheckInstant(); err != nil {
 			c.fault(at+".query", "%s", err)
 		}

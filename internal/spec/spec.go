@@ -171,11 +171,17 @@ type Remediation struct {
 	Where Positions `json:"-"`
 }
 
-// Evidence is a further read-only query whose numbers are shown to the model.
+// Evidence is a further read-only query whose numbers are shown to the model,
+// one for each combination of Labels.
 type Evidence struct {
-	Name   string
-	Query  Query
+	Name  string
+	Query Query
+	// Labels are those that tell the numbers apart. Their names are sent, their
+	// values stand under placeholders.
 	Labels []string
+	// ShowValues are the labels among them whose values are sent as they are:
+	// whoever can write one of them writes into the prompt.
+	ShowValues []string
 }
 
 // Budget is the autonomy error budget of each action of a service.

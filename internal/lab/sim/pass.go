@@ -315,7 +315,7 @@ func (w *world) askProposer(r *replica) bool {
 	err := w.write(r, one(func(s *ledger.State) (ledger.Draft, error) {
 		return ledger.AskDraft(s, p.svc.Name, ledger.Asked{
 			Window: p.past.window.String(), Episode: p.past.service.Episode, Proposer: proposer(), Deadline: p.now.Add(askDeadline),
-		})
+		}, propose.Limits{}, p.now)
 	}))
 	if err != nil {
 		if raced(err) {

@@ -44,7 +44,7 @@ func action(service string, window int64, decision func() string) []moment {
 	var decided ledger.Position
 	return []moment{
 		{"asked: a model that was asked is not asked again after a crash", func(s *ledger.State) (ledger.Draft, error) {
-			return ledger.AskDraft(s, service, ledger.Asked{Window: id, Deadline: at})
+			return ledger.AskDraft(s, service, ledger.Asked{Window: id, Deadline: at}, propose.Limits{}, at)
 		}},
 		{"proposal: what it said is final for the window, whatever is decided", func(s *ledger.State) (ledger.Draft, error) {
 			p := propose.Proposal{Kind: propose.KindAction, Action: c.Action.Name}

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/gate/rego"
+	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/policies"
@@ -46,7 +47,7 @@ var situations = map[string]func(c *gate.Case){
 	"large":        func(c *gate.Case) { c.Proposal.Parameters = propose.Parameters{"replicas": int64(20)} },
 	"not seen":     func(c *gate.Case) { c.Facts.Item.LiveKnown = false },
 	"owned":        func(c *gate.Case) { c.Facts.Ownership = "hpa" },
-	"deployed":     func(c *gate.Case) { c.Facts.Changes = []gate.Change{{At: now.Add(-time.Minute), What: "deploy"}} },
+	"deployed":     func(c *gate.Case) { c.Facts.Changes = []measure.Change{{At: now.Add(-time.Minute), What: "deploy"}} },
 	"documents":    func(c *gate.Case) { c.Facts.DocumentsChangedAt = now.Add(-time.Minute) },
 	"tried": func(c *gate.Case) {
 		c.Facts.Tried = []propose.Tried{{Action: "scale", At: now.Add(-time.Hour), Outcome: compare.OutcomeNoChange, ThisEpisode: true}}

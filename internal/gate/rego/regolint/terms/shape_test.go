@@ -8,6 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/gate/rego/regolint/terms"
+	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/propose"
 )
 
@@ -17,7 +18,7 @@ func TestUnknownFields(t *testing.T) {
 	c := gate.Case{Facts: gate.Facts{
 		Assessment: compare.Assessment{Objectives: []compare.Objective{{Burns: []compare.Burn{{}}}}},
 		Tried:      []propose.Tried{{}},
-		Changes:    []gate.Change{{}},
+		Changes:    []measure.Change{{}},
 	}}
 	raw, err := gate.BuildInput(c)
 	if err != nil {
