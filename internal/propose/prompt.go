@@ -1,37 +1,26 @@
 package propose
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"strings"
-	"text/template"
 	"unicode/utf8"
-)
-
-// The template files, by the id that their front matter must have.
-const (
-	systemID = "propose.system"
-	userID   = "propose.user"
 )
 
 // ErrPromptSize says that the catalogue and the evidence alone exceed the
 // limit, with every earlier attempt left out.
 var ErrPromptSize = errors.New("the prompt exceeds promptTokens without any earlier attempt in it: raise the limit")
 
-// Prompts are the two templates of a proposal.
+// Prompts are the templates of a proposal.
 type Prompts struct {
-	system, user *promptFile
+	system, user, repair *promptFile
 }
 
-type promptFile struct {
-	id, version, digest string
-	template            *template.Template
-}
+// files are the templates in the order in which they are sent.
+func (p *Prompts) files() []*promptFile { return []*promptFile{p.system, p.user, p.repair} }
 
 // Prompt is a request in the words that a model gets.
 type Prompt struct {
@@ -50,82 +39,62 @@ type promptData struct {
 	MaxRationale int
 }
 
-// LoadPrompts reads propose.system.tmpl and propose.user.tmpl, and renders
-// both once, so that a fault in one shows at the start and not in an incident.
+// repairData is all that the template of the repair turn can use.
+type repairData struct {
+	// Fault is what was wrong with the answer.
+	Fault        string
+	MaxRationale int
+}
+
+// LoadPrompts reads propose.system.tmpl, propose.user.tmpl and
+// propose.repair.tmpl, and renders each once, so that a fault in one shows at
+// the start and not in an incident.
 func LoadPrompts(files fs.FS) (*Prompts, error) {
-	system, err := loadPrompt(files, systemID)
-	if err != nil {
-		return nil, err
+	p := &Prompts{}
+	for i, into := range []**promptFile{&p.system, &p.user, &p.repair} {
+		f, err := loadPrompt(files, []string{systemID, userID, repairID}[i])
+		if err != nil {
+			return nil, err
+		}
+		*into = f
 	}
-	user, err := loadPrompt(files, userID)
-	if err != nil {
-		return nil, err
-	}
-	p := &Prompts{system: system, user: user}
 	if _, _, err := p.Render(Request{}); err != nil {
+		return nil, err
+	}
+	if _, err := p.Repair(""); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-var frontMatter = regexp.MustCompile(`\A---\n((?s:.*?)\n)---\n`)
-
-func loadPrompt(files fs.FS, id string) (*promptFile, error) {
-	name := id + ".tmpl"
-	data, err := fs.ReadFile(files, name)
-	if err != nil {
-		return nil, fmt.Errorf("read prompt %s: %w", name, err)
-	}
-	head := frontMatter.FindSubmatchIndex(data)
-	if head == nil {
-		return nil, fmt.Errorf("prompt %s: starts without front matter: put id and version between two lines ---", name)
-	}
-	f := &promptFile{}
-	if err := f.head(string(data[head[2]:head[3]])); err != nil {
-		return nil, fmt.Errorf("prompt %s: %w", name, err)
-	}
-	if f.id != id || f.version == "" {
-		return nil, fmt.Errorf("prompt %s: front matter must have id: %s and a version", name, id)
-	}
-	f.template, err = template.New(name).Option("missingkey=error").Parse(string(data[head[1]:]))
-	if err != nil {
-		return nil, fmt.Errorf("prompt %s: %w", name, err)
-	}
-	sum := sha256.Sum256(data)
-	f.digest = hex.EncodeToString(sum[:])
-	return f, nil
-}
-
-func (f *promptFile) head(text string) error {
-	seen := map[string]bool{}
-	for line := range strings.Lines(text) {
-		key, value, ok := strings.Cut(strings.TrimSpace(line), ":")
-		value = strings.TrimSpace(value)
-		if !ok || value == "" || seen[key] {
-			return fmt.Errorf("front matter line %q is not one of id: … and version: …, each once", strings.TrimSpace(line))
-		}
-		seen[key] = true
-		switch key {
-		case "id":
-			f.id = value
-		case "version":
-			f.version = value
-		default:
-			return fmt.Errorf("front matter has the unknown key %q: id and version are known", key)
-		}
-	}
-	return nil
-}
-
-// Version names both templates, e.g. "propose.system@1 propose.user@1".
+// Version names the templates, e.g. "propose.system@2 propose.user@2
+// propose.repair@1".
 func (p *Prompts) Version() string {
-	return p.system.id + "@" + p.system.version + " " + p.user.id + "@" + p.user.version
+	var names []string
+	for _, f := range p.files() {
+		names = append(names, f.id+"@"+f.version)
+	}
+	return strings.Join(names, " ")
 }
 
-// Digest is the SHA-256 over both files, hex.
+// Digest is the SHA-256 over the files, hex.
 func (p *Prompts) Digest() string {
-	sum := sha256.Sum256([]byte(p.system.digest + p.user.digest))
+	digests := ""
+	for _, f := range p.files() {
+		digests += f.digest
+	}
+	sum := sha256.Sum256([]byte(digests))
 	return hex.EncodeToString(sum[:])
+}
+
+// maxFaultShown bounds what a repair turn shows of a fault, in characters.
+const maxFaultShown = 400
+
+// Repair is the message that follows an answer which was no proposal: it shows
+// what was wrong, in words of ours, and asks for the one object again. What a
+// fault quotes of a stranger is cleaned once more and cut.
+func (p *Prompts) Repair(fault string) (string, error) {
+	return p.repair.render(repairData{Fault: CleanText(fault, maxFaultShown), MaxRationale: MaxRationale})
 }
 
 // Render gives exactly what would be sent, as system and user message.
@@ -148,14 +117,6 @@ func proposable(c Catalogue) []string {
 		ws = append(ws, b.name)
 	}
 	return ws
-}
-
-func (f *promptFile) render(data promptData) (string, error) {
-	var out bytes.Buffer
-	if err := f.template.Execute(&out, data); err != nil {
-		return "", fmt.Errorf("render prompt: %w", err)
-	}
-	return out.String(), nil
 }
 
 // Fit renders within an estimated number of tokens (four characters each),
