@@ -48,6 +48,7 @@ func (p *paper) service(e web.Explanation) {
 		}
 		p.line("  the ledger has it %s for %s%s", stateText(s.State, s.Reason), secondsAge(s.SinceSeconds), episode)
 	}
+	p.asked(s.Asked)
 	p.line("  mode %s, ceiling %s%s", modeText(plan.Mode, plan.EffectiveMode), s.Ceiling, keyText(plan.Key))
 	p.measured(plan.Objectives)
 	p.head("next step: " + plan.Step)
@@ -140,16 +141,19 @@ func (p *paper) proposal(plan web.PlanItem) {
 	}
 	pr := plan.Proposal
 	p.head(fmt.Sprintf("proposed by %s: %s", pr.Proposer, strings.TrimSpace(pr.Action+" "+parametersText(pr.Parameters))))
-	p.words(pr.Rationale, pr.Fault)
+	p.words(pr.Rationale, pr.Fault, pr.Fallback)
 }
 
 // words marks what a proposer said as its own words.
-func (p *paper) words(rationale, fault string) {
+func (p *paper) words(rationale, fault, fallback string) {
 	if rationale != "" {
 		p.line("  in its own words, which reach no decision: %q", rationale)
 	}
 	if fault != "" {
 		p.line("  fault: %s", fault)
+	}
+	if fallback != "" {
+		p.line("  the rules spoke because no model answered: %s", fallback)
 	}
 }
 
@@ -273,7 +277,8 @@ func (p *paper) decision(d web.DecisionDetail) {
 	p.line("  the service was %s, mode %s, episode %s", stateText(d.Measured.State, d.Measured.Reason), d.Mode, d.Episode)
 	p.line("  key %s, digest %s, policy %s", d.Key, short(d.Digest), short(d.PolicyRevision))
 	p.head("proposed by " + strings.TrimSpace(strings.Join([]string{d.Proposer.Kind, d.Proposer.Endpoint, d.Proposer.Model}, " ")))
-	p.words(d.Rationale, d.Fault)
+	p.words(d.Rationale, d.Fault, d.Fallback)
+	p.exchanges(d)
 	hold := ""
 	if d.Hold {
 		hold = ", held"

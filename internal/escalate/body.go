@@ -133,6 +133,9 @@ func next(f PageFacts) []string {
 		if a, ok := f.Service.Action(p.Action); ok {
 			s += fmt.Sprintf(" (%s, target %s)", a.Uses, a.Canonical())
 		}
+		if p.Fallback != "" {
+			s += "; by the rules, because no model answered (" + p.Fallback + ")"
+		}
 		return []string{s}
 	case propose.KindEscalate:
 		return []string{"nothing: the proposer hands over to you"}

@@ -112,11 +112,16 @@ type DecisionDetail struct {
 	Meta
 	Decision
 	// Measured is what the service was when it was judged.
-	Measured  Measured   `json:"measured"`
-	Mode      string     `json:"mode"`
-	Rationale string     `json:"rationale"`
-	Proposer  Proposer   `json:"proposer"`
-	Fault     string     `json:"fault,omitempty"`
+	Measured  Measured `json:"measured"`
+	Mode      string   `json:"mode"`
+	Rationale string   `json:"rationale"`
+	Proposer  Proposer `json:"proposer"`
+	Fault     string   `json:"fault,omitempty"`
+	// Fallback is the fault of the model in whose place the rules spoke.
+	Fallback string `json:"fallback,omitempty"`
+	// Exchanges are what was sent to models for it, and what came back; empty for
+	// rules, and once the ledger holds the window no longer.
+	Exchanges []Exchange `json:"exchanges"`
 	Details   []Detail   `json:"details"`
 	Rules     []Rule     `json:"rules"`
 	Needs     []Need     `json:"needs"`
@@ -202,9 +207,10 @@ func DecisionByID(v View, id string) (detail DecisionDetail, ok bool) {
 		Decision:  decisionOf(d),
 		Measured:  Measured{State: string(d.State), Reason: string(d.Reason)},
 		Mode:      d.Mode.String(),
-		Rationale: d.Proposal.Rationale, Fault: d.Proposal.Fault,
-		Proposer: proposerOf(d.Proposal.Proposer),
-		Details:  details(d.Decision.Reasons), Rules: Rules(d.Decision.Ruling),
+		Rationale: d.Proposal.Rationale, Fault: d.Proposal.Fault, Fallback: d.Proposal.Fallback,
+		Exchanges: exchangesOf(v.State, d),
+		Proposer:  proposerOf(d.Proposal.Proposer),
+		Details:   details(d.Decision.Reasons), Rules: Rules(d.Decision.Ruling),
 		Needs: needs(d.Decision.Needs), Cost: d.Decision.Cost,
 		InputDigest: d.Decision.InputDigest, Balance: decisionBalance(v, d),
 	}

@@ -82,6 +82,8 @@ type Proposal struct {
 	Model      string             `json:"model,omitempty"`
 	Undo       bool               `json:"undo,omitempty"`
 	Fault      string             `json:"fault,omitempty"`
+	// Fallback is the fault of the model in whose place the rules spoke.
+	Fallback string `json:"fallback,omitempty"`
 }
 
 // Verdict is the binding answer of the gate.
@@ -143,7 +145,7 @@ func proposalOf(p propose.Proposal) *Proposal {
 	return &Proposal{
 		Action: actionWord(p), Parameters: parameters(p.Parameters), Rationale: p.Rationale,
 		Proposer: p.Proposer.Kind, Endpoint: p.Proposer.Endpoint, Model: p.Proposer.Model,
-		Undo: p.Undo, Fault: p.Fault,
+		Undo: p.Undo, Fault: p.Fault, Fallback: p.Fallback,
 	}
 }
 

@@ -37,6 +37,8 @@ type Service struct {
 	LastErrorKind    string     `json:"lastErrorKind,omitempty"`
 	NextTry          *time.Time `json:"nextTry"`
 	BalanceRemaining *float64   `json:"balanceRemaining"`
+	// Asked is what models cost in the present episode; absent when none was asked.
+	Asked *Asked `json:"asked,omitempty"`
 }
 
 // Services lists the services of the documents, or those that the ledger names
@@ -103,7 +105,7 @@ func serviceOf(v View, svc spec.Service, known *ledger.Service) Service {
 	if known != nil && known.State != "" {
 		s.State, s.Reason = string(known.State), string(known.Reason)
 		s.SinceSeconds = seconds(known.Since, v.Now)
-		s.Episode = known.Episode
+		s.Episode, s.Asked = known.Episode, askedOf(*known)
 		s.LastMet = when(known.LastMet)
 	}
 	if r, ok := v.Last[svc.Name]; ok {
