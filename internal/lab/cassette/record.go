@@ -140,7 +140,7 @@ func newBody(b []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(b)) }
 // innermost leaves out the layers that repeat the URL.
 func innermost(err error) error {
 	for {
-		u, ok := err.(interface{ Unwrap() error }) //nolint:errorlint // The layers themselves are taken off.
+		u, ok := err.(interface{ Unwrap() error })
 		if !ok || u.Unwrap() == nil {
 			return err
 		}
