@@ -117,6 +117,7 @@ type Source struct {
 	client  api.Client
 	status  v1.API
 	slots   chan struct{}
+	aside   chan struct{} // bounds what is no measurement within slots
 	limiter *rate.Limiter
 	redact  redactor
 
@@ -151,6 +152,7 @@ func New(opts Options) (*Source, error) {
 	return &Source{
 		opts: opts, client: client, status: v1.NewAPI(client),
 		slots:   make(chan struct{}, opts.MaxConcurrency),
+		aside:   make(chan struct{}, max(1, opts.MaxConcurrency-1)),
 		limiter: rate.NewLimiter(rate.Limit(opts.QueriesPerSecond), max(1, int(opts.QueriesPerSecond))),
 		redact:  newRedactor(u, opts),
 		health:  patience.NewHealth(opts.Rand), probing: make(chan struct{}, 1),
