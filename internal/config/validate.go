@@ -23,6 +23,7 @@ func (c Config) Validate(set spec.Set) error {
 				}
 			}
 		}
+		v.evidence(svc.Remediation)
 		v.remediation(svc.Remediation)
 	}
 	return v.faults.Err()
@@ -59,6 +60,16 @@ func (v *validator) source(r spec.Remediation, o spec.Objective, vantage int, q 
 	}
 	if !slices.Contains(v.faults, f) {
 		v.faults = append(v.faults, f)
+	}
+}
+
+// evidence checks the sources that evidence names itself.
+func (v *validator) evidence(r spec.Remediation) {
+	for i, e := range r.Evidence {
+		if _, ok := v.config.Source(e.Query.Source); !ok && e.Query.Source != "" {
+			v.fault(r, spec.IndexPath("spec.evidence", i)+".source", "there is no source %q in setpoint.yaml, %s",
+				e.Query.Source, hint(e.Query.Source, v.config.Sources, func(s Source) string { return s.Name }))
+		}
 	}
 }
 

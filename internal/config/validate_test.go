@@ -59,7 +59,8 @@ spec:
 `
 
 // vantages is a line for the end of document.
-const vantages = "  objectives: {shop: {sources: [<FIRST>, <SECOND>]}}\n"
+const vantages = "  objectives: {shop: {sources: [<FIRST>, <SECOND>]}}\n" +
+	"  evidence: [{name: plain, query: up}, {name: elsewhere, query: up, source: <EVIDENCE>}]\n"
 
 func TestValidate(t *testing.T) {
 	const allowed = "http://scaler.internal/shop/scale"
@@ -71,6 +72,7 @@ func TestValidate(t *testing.T) {
 		"Valid":    {reason: "Every name resolves."},
 		"Source":   {"The first vantage point is no source.", map[string]string{"FIRST": "man"}, `slo.yaml:36: spec.objectives.shop.sources[0]: objective "shop" is measured at "man", which is no source in setpoint.yaml, did you mean "main"?`},
 		"Vantage":  {"A vantage point is named by the Remediation, and so is its fault.", map[string]string{"SECOND": "prob"}, `slo.yaml:36: spec.objectives.shop.sources[1]: objective "shop" is measured at "prob", which is no source in setpoint.yaml, did you mean "probe"?`},
+		"Evidence": {"Evidence names a source of its own.", map[string]string{"EVIDENCE": "prob"}, `slo.yaml:37: spec.evidence[1].source: there is no source "prob" in setpoint.yaml, did you mean "probe"?`},
 		"Approver": {"An approver is no group.", map[string]string{"APPROVER": `"@onkall"`}, `slo.yaml:23: spec.approvers[0]: there is no group "@onkall" in setpoint.yaml under approvers, did you mean "@oncall"?`},
 		"Person":   {"A principal needs no group.", map[string]string{"APPROVER": `"os:bob"`}, ""},
 		"Secret":   {"A secret is not named there.", map[string]string{"SECRET": "scalar"}, `slo.yaml:30: spec.actions[0].target.secret: there is no secret "scalar" in setpoint.yaml: add it under secrets, with its file`},
@@ -83,7 +85,7 @@ func TestValidate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			words := map[string]string{
 				"SOURCE": "main", "APPROVER": `"@oncall"`, "SECRET": "scaler", "RECEIVER": "oncall", "OWNER": "oncall",
-				"URL": allowed, "STATUS": allowed, "FIRST": "main", "SECOND": "probe",
+				"URL": allowed, "STATUS": allowed, "FIRST": "main", "SECOND": "probe", "EVIDENCE": "probe",
 			}
 			for k, v := range tc.words {
 				words[k] = v

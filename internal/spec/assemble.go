@@ -220,5 +220,5 @@ func (l *loader) notes(set Set) []Note {
 			}
 		}
 	}
-	return append(notes, lint(set)...)
+	return slices.Concat(notes, lint(set), lintEvidence(set))
 }

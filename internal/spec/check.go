@@ -60,26 +60,6 @@ func (c *checker) people(r Remediation) {
 	}
 }
 
-func (c *checker) evidence(all []Evidence) {
-	var names []string
-	for i, e := range all {
-		at := IndexPath("spec.evidence", i)
-		c.that(e.Name != "" && len(e.Name) <= 120, at+".name", "want 1 to 120 characters")
-		if slices.Contains(names, e.Name) {
-			c.fault(at+".name", "%q names two pieces of evidence", shorten(e.Name))
-		}
-		names = append(names, e.Name)
-		c.unique(at+".labels", e.Labels)
-		c.unique(at+".showValues", e.ShowValues)
-		for j, label := range e.ShowValues {
-			c.that(slices.Contains(e.Labels, label), IndexPath(at+".showValues", j), "%q is none of the labels", shorten(label))
-		}
-		if err := e.Query.CheckInstant(); err != nil {
-			c.fault(at+".query", "%s", err)
-		}
-	}
-}
-
 func (c *checker) budget(r Remediation) {
 	b := r.Budget
 	c.between("spec.budget.period", b.Period, time.Second, year)

@@ -79,6 +79,7 @@ type remediationSpec struct {
 type evidenceDoc struct {
 	Name       string   `yaml:"name,required"`
 	Query      string   `yaml:"query,required"`
+	Source     string   `yaml:"source"`
 	Labels     []string `yaml:"labels"`
 	ShowValues []string `yaml:"showValues"`
 	Pos        Position `yaml:",pos"`
@@ -140,7 +141,7 @@ func readRemediation(d Document) (remediation, Faults) {
 		r.EscalateWithin = *s.EscalateWithin
 	}
 	for _, e := range s.Evidence {
-		r.Evidence = append(r.Evidence, Evidence{Name: e.Name, Query: Query{Expr: e.Query, Pos: e.Pos}, Labels: e.Labels, ShowValues: e.ShowValues})
+		r.Evidence = append(r.Evidence, Evidence{Name: e.Name, Query: Query{Expr: e.Query, Source: e.Source, Pos: e.Pos}, Labels: e.Labels, ShowValues: e.ShowValues})
 	}
 	c := checker{doc: d, faults: faults}
 	for i, a := range s.Actions {
