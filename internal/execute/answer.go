@@ -50,7 +50,7 @@ func ParseResult(body []byte) Effect {
 }
 
 // ParseStatus reads the answer to a status request: {"known": …, "result": …,
-// "state": {…}}. Anything but one JSON object with a boolean known is no
+// "state": {…}, "revisions": […]}. Anything but one JSON object with a boolean known is no
 // answer; nor is a known key whose result is not one of the four words,
 // because reading it as "no such key" would refund an effect that happened.
 func ParseStatus(body []byte) Observation {
@@ -72,11 +72,16 @@ func ParseStatus(body []byte) Observation {
 			return Observation{Detail: fmt.Sprintf("no answer: the result %q of a known key is none of applied, no-op, failed, not-now", CleanText(word, 40))}
 		}
 	}
-	var dropped []string
+	var dropped, said []string
 	o.State, dropped = liveState(fields["state"])
 	if len(dropped) > 0 {
-		o.Detail = CleanText("dropped from the state: "+strings.Join(dropped, ", "), MaxDetail)
+		said = append(said, "dropped from the state: "+strings.Join(dropped, ", "))
 	}
+	var why string
+	if o.Revisions, why = revisionsOf(fields["revisions"]); why != "" {
+		said = append(said, "no revisions are read: "+why)
+	}
+	o.Detail = CleanText(strings.Join(said, "; "), MaxDetail)
 	return o
 }
 

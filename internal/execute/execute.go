@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
@@ -92,8 +93,12 @@ type Observation struct {
 	// KeyKnown: the actuator answered {"known": true} for the key.
 	KeyKnown bool
 	// State is the target's present state by parameter name.
-	State  propose.Live
-	Detail string
+	State propose.Live
+	// Revisions are what the target says was rolled out when, newest first, at
+	// most MaxRevisions; without a service, which the caller knows. They are
+	// context, and say nothing of the key.
+	Revisions []measure.Change
+	Detail    string
 }
 
 // ErrNoPermit is returned for a zero, expired or foreign permit, and for one
