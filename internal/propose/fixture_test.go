@@ -64,9 +64,12 @@ func request() propose.Request {
 	period := measure.Measurement{Total: 1e6, Good: 999200, HasEvents: true, ErrorRatio: 0.0008}
 	return propose.Request{
 		Service: spec.Service{
-			Name:        "checkout",
-			Objectives:  []spec.Objective{{ID: "availability", Description: poison}},
-			Remediation: spec.Remediation{Owner: poison, Evidence: []spec.Evidence{{Name: poison}}},
+			Name:       "checkout",
+			Objectives: []spec.Objective{{ID: "availability", Description: poison, GroupBy: []string{"host"}}},
+			Remediation: spec.Remediation{Owner: poison, Evidence: []spec.Evidence{
+				{Name: "error ratio by version and code", Labels: []string{"version", "code"}, ShowValues: []string{"code"}},
+				{Name: poison + "!", Labels: []string{poison}},
+			}},
 		},
 		Episode: poison,
 		Assessment: compare.Assessment{
@@ -79,6 +82,7 @@ func request() propose.Request {
 						BurnRate:  spec.BurnRate{Short: 5 * time.Minute, Long: time.Hour, Factor: 14.4, Page: true},
 						ShortRate: 100, LongRate: 1.0 / 3 * 100, Known: true, Burning: true,
 					}},
+					Group: `host="shop-7 ` + poison + `", zone="a"`, Groups: 12, GroupsBreached: 3,
 				},
 				{
 					ID: "latency", State: compare.Unknown, Reason: measure.NoData, Detail: poison, Target: 0.95,
@@ -98,8 +102,23 @@ func request() propose.Request {
 				Effect: "applied", Outcome: compare.OutcomeNoChange, Before: 0.101, After: 0.0994, ThisEpisode: true,
 			},
 		},
-		Remaining:    map[string]float64{"scale": 2, "rollback-flag": 3},
+		Remaining:    map[string]float64{"": 8, "scale": 2, "rollback-flag": 3},
 		Dependencies: map[string]compare.State{"payments-db": compare.Met, "cart": compare.Unknown},
-		Now:          now,
+		Breakdowns: []measure.Breakdown{
+			{Name: "error ratio by version and code", Labels: []string{"version", "code"}, Omitted: 2, Rows: []measure.BreakdownRow{
+				{Values: []string{"v42", "500"}, Number: 0.31},
+				{Values: []string{"v42", "502 " + poison}, Number: 0.02},
+				{Values: []string{"v41", "500"}, Number: 0.00123456},
+				{Values: []string{"", "200"}, Number: 0},
+			}},
+			{Name: poison + "!", Labels: []string{poison}, Reason: measure.NoData},
+		},
+		Changes: []measure.Change{
+			{At: now.Add(-time.Minute), Service: "checkout", What: poison, Version: poison},
+			{At: now.Add(-390 * time.Second), Service: "checkout", What: "Deploy", Version: "v42"},
+			{At: now.Add(-time.Hour), Service: "cart", What: "flag", Version: "v41"},
+			{At: now.Add(-2 * time.Hour), Service: "unrelated", What: "flag", Version: "x"},
+		},
+		Now: now,
 	}
 }

@@ -4,15 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io/fs"
 	"strings"
-	"unicode/utf8"
 )
 
-// ErrPromptSize says that the catalogue and the evidence alone exceed the
-// limit, with every earlier attempt left out.
-var ErrPromptSize = errors.New("the prompt exceeds promptTokens without any earlier attempt in it: raise the limit")
+// ErrPromptSize says that the prompt exceeds the limit with everything left out
+// that may be. The catalogue is never cut.
+var ErrPromptSize = errors.New("the prompt exceeds promptTokens with everything left out that may be: raise the limit")
 
 // Prompts are the templates of a proposal.
 type Prompts struct {
@@ -25,9 +23,11 @@ func (p *Prompts) files() []*promptFile { return []*promptFile{p.system, p.user,
 // Prompt is a request in the words that a model gets.
 type Prompt struct {
 	System, User string
-	// TriedOmitted counts the attempts that were left out for size, oldest
-	// first.
-	TriedOmitted int
+	// Tokens is the estimate of it, what is sent beside it included.
+	Tokens int
+	// TriedOmitted counts the attempts that are not in it, RowsOmitted the rows
+	// of breakdowns and ChangesOmitted the changes.
+	TriedOmitted, RowsOmitted, ChangesOmitted int
 }
 
 // promptData is all that a template can use.
@@ -99,8 +99,12 @@ func (p *Prompts) Repair(fault string) (string, error) {
 
 // Render gives exactly what would be sent, as system and user message.
 func (p *Prompts) Render(r Request) (system, user string, err error) {
+	return p.renderWith(r, Evidence(r))
+}
+
+func (p *Prompts) renderWith(r Request, evidence []byte) (system, user string, err error) {
 	data := promptData{
-		Evidence:     string(Evidence(r)),
+		Evidence:     string(evidence),
 		Actions:      proposable(r.Catalogue),
 		MaxRationale: MaxRationale,
 	}
@@ -118,29 +122,3 @@ func proposable(c Catalogue) []string {
 	}
 	return ws
 }
-
-// Fit renders within an estimated number of tokens (four characters each),
-// besides so many characters that are sent beside the prompt. Where it does
-// not fit, earlier attempts are left out, oldest first, and the evidence says
-// how many. The catalogue is never cut: then it is ErrPromptSize. Zero tokens
-// is no limit.
-func (p *Prompts) Fit(r Request, tokens, besides int) (Prompt, error) {
-	for {
-		system, user, err := p.Render(r)
-		if err != nil {
-			return Prompt{}, err
-		}
-		size := utf8.RuneCountInString(system) + utf8.RuneCountInString(user) + besides
-		if tokens <= 0 || EstimateTokens(size) <= tokens {
-			return Prompt{System: system, User: user, TriedOmitted: r.TriedOmitted}, nil
-		}
-		if len(r.Tried) == 0 {
-			return Prompt{}, fmt.Errorf("%w (about %d tokens, promptTokens is %d)", ErrPromptSize, EstimateTokens(size), tokens)
-		}
-		r.Tried, r.TriedOmitted = r.Tried[1:], r.TriedOmitted+1
-	}
-}
-
-// EstimateTokens is a rough count of tokens: one for each four characters,
-// rounded up. Models differ; the provider's own count is in its usage.
-func EstimateTokens(characters int) int { return (characters + 3) / 4 }

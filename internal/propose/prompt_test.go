@@ -54,6 +54,11 @@ func TestRenderGolden(t *testing.T) {
 	}
 	golden(t, "propose.system.golden", []byte(system))
 	golden(t, "propose.user.golden", []byte(user))
+	repair, err := shipped(t).Repair(`action scale: parameter "replicas": 9 is above the maximum 8 (2 times 4)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "propose.repair.golden", []byte(repair))
 }
 
 func TestSchemaGolden(t *testing.T) {
@@ -124,7 +129,7 @@ func TestFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	size := propose.EstimateTokens(len([]rune(full.System)) + len([]rune(full.User)))
+	size := full.Tokens
 	got, err := p.Fit(r, size-1, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -160,8 +165,8 @@ func TestLoadPromptsFaults(t *testing.T) {
 		"NoHead":      {reason: "A prompt has a version.", user: "text", err: "prompt propose.user.tmpl: starts without front matter: put id and version between two lines ---"},
 		"OtherID":     {reason: "A misplaced file.", user: head("other"), err: "prompt propose.user.tmpl: front matter must have id: propose.user and a version"},
 		"NoVersion":   {reason: "A prompt has a version.", user: "---\nid: propose.user\n---\n", err: "prompt propose.user.tmpl: front matter must have id: propose.user and a version"},
-		"UnknownKey":  {reason: "Strict.", user: "---\nid: propose.user\nmodel: x\n---\n", err: `prompt propose.user.tmpl: front matter has the unknown key "model": id and version are known`},
-		"Twice":       {reason: "Strict.", user: "---\nid: propose.user\nid: propose.user\n---\n", err: `prompt propose.user.tmpl: front matter line "id: propose.user" is not one of id: … and version: …, each once`},
+		"UnknownKey":  {reason: "Strict.", user: "---\nid: propose.user\nmodel: x\n---\n", err: `prompt propose.user.tmpl: front matter has the unknown key "model": id, version and inputs are known`},
+		"Twice":       {reason: "Strict.", user: "---\nid: propose.user\nid: propose.user\n---\n", err: `prompt propose.user.tmpl: front matter line "id: propose.user" is not one of id: …, version: … and inputs: …, each once`},
 		"Syntax":      {reason: "Found at the start.", user: head("propose.user") + "{{", err: "prompt propose.user.tmpl: template: propose.user.tmpl:1: unclosed action"},
 		"UnknownData": {reason: "Found at the start, not in an incident.", user: head("propose.user") + "{{.Logs}}", err: `render prompt: template: propose.user.tmpl:1:2: executing "propose.user.tmpl" at <.Logs>: can't evaluate field Logs in type propose.promptData`},
 	}

@@ -2,14 +2,18 @@ package propose
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
+	"text/template/parse"
 )
 
 // The template files, by the id that their front matter must have.
@@ -30,16 +34,45 @@ Your last answer cannot be used: {{.Fault}}. Answer once more, with exactly one 
 
 type promptFile struct {
 	id, version, digest string
-	template            *template.Template
+	// inputs are those that the front matter names; nil where it names none.
+	// uses are those that the text uses, sorted.
+	inputs, uses []string
+	older        bool
+	template     *template.Template
+}
+
+// Template says what one template is.
+type Template struct {
+	ID, Version string
+	// Digest is the SHA-256 of the file, hex.
+	Digest string
+	// Uses are the inputs that its text uses, sorted.
+	Uses []string
+	// Declared: its front matter names them.
+	Declared bool
+	// Older: the folder has no such file, so words of ours stand in.
+	Older bool
+}
+
+// Templates are all of them, in the order in which they are sent.
+func (p *Prompts) Templates() []Template {
+	var out []Template
+	for _, f := range p.files() {
+		out = append(out, Template{
+			ID: f.id, Version: f.version, Digest: f.digest, Uses: f.uses, Declared: f.inputs != nil, Older: f.older,
+		})
+	}
+	return out
 }
 
 var frontMatter = regexp.MustCompile(`\A---\n((?s:.*?)\n)---\n`)
 
 func loadPrompt(files fs.FS, id string) (*promptFile, error) {
 	name := id + ".tmpl"
+	f := &promptFile{}
 	data, err := fs.ReadFile(files, name)
 	if id == repairID && errors.Is(err, fs.ErrNotExist) {
-		data, err = []byte(olderRepair), nil
+		data, err, f.older = []byte(olderRepair), nil, true
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read prompt %s: %w", name, err)
@@ -48,7 +81,6 @@ func loadPrompt(files fs.FS, id string) (*promptFile, error) {
 	if head == nil {
 		return nil, fmt.Errorf("prompt %s: starts without front matter: put id and version between two lines ---", name)
 	}
-	f := &promptFile{}
 	if err := f.head(string(data[head[2]:head[3]])); err != nil {
 		return nil, fmt.Errorf("prompt %s: %w", name, err)
 	}
@@ -58,6 +90,11 @@ func loadPrompt(files fs.FS, id string) (*promptFile, error) {
 	f.template, err = template.New(name).Option("missingkey=error").Parse(string(data[head[1]:]))
 	if err != nil {
 		return nil, fmt.Errorf("prompt %s: %w", name, err)
+	}
+	f.uses = inputsOf(f.template.Tree)
+	if f.inputs != nil && !slices.Equal(f.inputs, f.uses) {
+		return nil, fmt.Errorf("prompt %s: front matter says inputs: %s, but the text uses %s",
+			name, strings.Join(f.inputs, ", "), cmp.Or(strings.Join(f.uses, ", "), "none"))
 	}
 	sum := sha256.Sum256(data)
 	f.digest = hex.EncodeToString(sum[:])
@@ -70,7 +107,7 @@ func (f *promptFile) head(text string) error {
 		key, value, ok := strings.Cut(strings.TrimSpace(line), ":")
 		value = strings.TrimSpace(value)
 		if !ok || value == "" || seen[key] {
-			return fmt.Errorf("front matter line %q is not one of id: … and version: …, each once", strings.TrimSpace(line))
+			return fmt.Errorf("front matter line %q is not one of id: …, version: … and inputs: …, each once", strings.TrimSpace(line))
 		}
 		seen[key] = true
 		switch key {
@@ -78,8 +115,13 @@ func (f *promptFile) head(text string) error {
 			f.id = value
 		case "version":
 			f.version = value
+		case "inputs":
+			for name := range strings.SplitSeq(value, ",") {
+				f.inputs = append(f.inputs, strings.TrimSpace(name))
+			}
+			slices.Sort(f.inputs)
 		default:
-			return fmt.Errorf("front matter has the unknown key %q: id and version are known", key)
+			return fmt.Errorf("front matter has the unknown key %q: id, version and inputs are known", key)
 		}
 	}
 	return nil
@@ -91,4 +133,65 @@ func (f *promptFile) render(data any) (string, error) {
 		return "", fmt.Errorf("render prompt: %w", err)
 	}
 	return out.String(), nil
+}
+
+// inputsOf are the names of the fields that a template uses, sorted.
+func inputsOf(t *parse.Tree) []string {
+	found := map[string]bool{}
+	if t != nil && t.Root != nil {
+		fields(t.Root, found)
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+func fields(n parse.Node, found map[string]bool) {
+	switch n := n.(type) {
+	case *parse.ListNode:
+		if n == nil {
+			return
+		}
+		for _, one := range n.Nodes {
+			fields(one, found)
+		}
+	case *parse.ActionNode:
+		fields(n.Pipe, found)
+	case *parse.PipeNode:
+		if n == nil {
+			return
+		}
+		for _, c := range n.Cmds {
+			for _, arg := range c.Args {
+				fields(arg, found)
+			}
+		}
+	case *parse.FieldNode:
+		found[n.Ident[0]] = true
+	case *parse.VariableNode:
+		if n.Ident[0] == "$" && len(n.Ident) > 1 {
+			found[n.Ident[1]] = true
+		}
+	default:
+		branchFields(n, found)
+	}
+}
+
+func branchFields(n parse.Node, found map[string]bool) {
+	switch n := n.(type) {
+	case *parse.IfNode:
+		eachFields(&n.BranchNode, found)
+	case *parse.RangeNode:
+		eachFields(&n.BranchNode, found)
+	case *parse.WithNode:
+		eachFields(&n.BranchNode, found)
+	case *parse.ChainNode:
+		fields(n.Node, found)
+	case *parse.TemplateNode:
+		fields(n.Pipe, found)
+	}
+}
+
+func eachFields(b *parse.BranchNode, found map[string]bool) {
+	fields(b.Pipe, found)
+	fields(b.List, found)
+	fields(b.ElseList, found)
 }
