@@ -103,10 +103,10 @@ func (s *Store) newest() ledger.Position {
 }
 
 // Clock is the server's clock, which all replicas share.
-func (s *Store) Clock(ctx context.Context) (time.Time, error) {
+func (r *Reader) Clock(ctx context.Context) (time.Time, error) {
 	var now time.Time
-	if err := s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil {
-		return time.Time{}, s.fault(ctx, "read clock", err)
+	if err := r.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil {
+		return time.Time{}, r.fault(ctx, "read clock", err)
 	}
 	return now.UTC(), nil
 }

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/spec"
+)
+
+func directoryOf(file string) string { return filepath.Dir(file) }
+
+// configChecks look at setpoint.yaml, the documents, and the files that hold
+// secrets.
+func (e *examination) configChecks() []examine {
+	return []examine{{group: aboutConfig, subject: e.site.file, limit: localLimit, run: func(context.Context) []checkItem {
+		out := []checkItem{e.configItem()}
+		if errors.Is(e.siteErr, errNoConfig) {
+			return out
+		}
+		out = append(out, e.documentsItem())
+		out = append(out, e.secretItems()...)
+		return append(out, e.tokensItem())
+	}}}
+}
+
+func (e *examination) configItem() checkItem {
+	s := subject{"config/file", e.site.file}
+	switch {
+	case errors.Is(e.siteErr, errNoConfig):
+		return s.failed("there is no such file", "`setpoint init slo/checkout.yaml` writes one for an SLO; --config or SETPOINT_CONFIG names another")
+	case e.siteErr != nil:
+		return s.failed(faultsText(e.siteErr), "correct it there; `setpoint validate` shows every fault with file and line")
+	}
+	return s.fine("loads: %s, %s, ceiling %s", count(len(e.site.cfg.Sources), "source"),
+		count(len(e.site.cfg.Receivers), "receiver"), e.site.cfg.Limits.MaxMode)
+}
+
+func (e *examination) documentsItem() checkItem {
+	s := subject{"config/documents", words(e.site.cfg.Documents)}
+	const show = "correct them there; `setpoint validate` shows every fault with file and line"
+	if e.setErr != nil {
+		return s.failed(faultsText(e.setErr), show)
+	}
+	if e.siteErr == nil {
+		if err := e.site.fits(e.set, true); err != nil {
+			return s.failed(faultsText(err), show)
+		}
+	}
+	return documentsVerdict(s, e.set, append(slices.Clone(e.set.Notes), over(e.set, e.now)...))
+}
+
+// documentsVerdict tells of documents without faults.
+func documentsVerdict(s subject, set spec.Set, notes []spec.Note) checkItem {
+	actions, objectives := 0, 0
+	for _, svc := range set.Services {
+		actions += len(svc.Remediation.Actions)
+		objectives += len(svc.Objectives)
+	}
+	lints := slices.DeleteFunc(notes, func(n spec.Note) bool { return n.Lint == "" })
+	text := fmt.Sprintf("%s, %s, %s", count(len(set.Services), "service"), count(objectives, "objective"), count(actions, "action"))
+	switch {
+	case len(set.Services) == 0:
+		return s.warned("no service: the agent measures nothing", "name the folder of your SLO files under documents in setpoint.yaml")
+	case len(lints) > 0:
+		return s.warned(fmt.Sprintf("%s; %s, the first: %s: %s", text, count(len(lints), "warning"), lints[0].Pos, lints[0].Text),
+			"`setpoint validate` shows them; what they say most often is a mistake")
+	}
+	return s.fine("%s", text)
+}
+
+// secretItems look at each file that holds a secret.
+func (e *examination) secretItems() []checkItem {
+	var out []checkItem
+	files := e.site.secretFiles()
+	for _, what := range slices.Sorted(maps.Keys(files)) {
+		if files[what] == "" || what == "web.tokensFile" {
+			continue
+		}
+		_, err := readSecret(what, files[what])
+		info, statErr := os.Stat(files[what])
+		var mode fs.FileMode
+		if statErr == nil {
+			mode = info.Mode()
+		}
+		out = append(out, secretVerdict(what, files[what], mode, err))
+	}
+	return out
+}
+
+// secretVerdict judges one file that holds a secret.
+func secretVerdict(what, file string, mode fs.FileMode, err error) checkItem {
+	s := subject{"config/secret", what}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return s.failed("the file "+file+" is not there", fmt.Sprintf("write the secret into %s, or change %s in setpoint.yaml", file, what))
+	case errors.Is(err, fs.ErrPermission):
+		return s.failed("the file "+file+" may not be read by this user", fmt.Sprintf("run this as the agent's user, or `chown` %s to it", file))
+	case err != nil:
+		return s.failed(strings.TrimPrefix(err.Error(), what+": "), fmt.Sprintf("write the secret into %s as a regular file, or change %s in setpoint.yaml", file, what))
+	case mode.Perm()&0o004 != 0:
+		return s.warned(fmt.Sprintf("every user of this host can read %s (mode %04o)", file, mode.Perm()), "`chmod 600 "+file+"`, and renew the secret if others had access")
+	}
+	return s.fine("%s is there and readable by its owner", file)
+}
+
+func (e *examination) tokensItem() checkItem {
+	s := subject{"config/tokens", "web.tokensFile"}
+	file := e.site.cfg.Web.TokensFile
+	if file == "" {
+		return s.skipped("not configured: commands go over the socket alone")
+	}
+	tokens, err := e.site.tokens()
+	if err != nil {
+		return s.failed(faultsText(err), "correct "+file+": one `name: token` a line, tokens of 16 characters or more")
+	}
+	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o004 != 0 {
+		return s.warned(fmt.Sprintf("every user of this host can read %s", file), "`chmod 600 "+file+"`, and renew the tokens")
+	}
+	return s.fine("%s: %s", file, count(tokens.Len(), "token"))
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/config"
+	"github.com/setpoint-dev/setpoint/internal/escalate/alertmanager"
+	"github.com/setpoint-dev/setpoint/internal/execute"
+)
+
+// receiverChecks look whether people could be told. No page is sent.
+func (e *examination) receiverChecks() []examine {
+	var out []examine
+	if len(e.site.cfg.Receivers) == 0 {
+		out = append(out, examine{group: aboutReceivers, limit: localLimit, run: func(context.Context) []checkItem {
+			return []checkItem{subject{aboutReceivers, ""}.warned("no receiver is configured: nobody is told of what cannot be done",
+				"name an Alertmanager or a webhook under receivers in setpoint.yaml")}
+		}})
+	}
+	for _, r := range e.site.cfg.Receivers {
+		out = append(out, examine{group: aboutReceivers, subject: r.Name, limit: remoteLimit, run: func(ctx context.Context) []checkItem {
+			return []checkItem{e.receiverItem(ctx, r)}
+		}})
+	}
+	return append(out, examine{group: aboutReceivers, subject: "slack", limit: localLimit, run: func(context.Context) []checkItem {
+		return []checkItem{slackItem(e.site.cfg)}
+	}})
+}
+
+func slackItem(cfg config.Config) checkItem {
+	s := subject{"receivers/slack", "slack"}
+	if cfg.Slack == nil {
+		return s.skipped("not configured: approvals are asked over the socket and the HTTP API")
+	}
+	return s.skipped("configured, and not in this version: answer with `setpoint approve` and `setpoint deny`")
+}
+
+func (e *examination) receiverItem(ctx context.Context, r config.Receiver) checkItem {
+	switch {
+	case r.Alertmanager != nil:
+		return e.alertmanagerItem(ctx, r)
+	case r.Webhook != nil:
+		return e.webhookItem(ctx, r)
+	}
+	return subject{"receivers/" + receiverKind(r), r.Name}.skipped("its kind is not in this version, which has alertmanager and webhook")
+}
+
+func receiverKind(r config.Receiver) string {
+	switch {
+	case r.PagerDuty != nil:
+		return "pagerduty"
+	case r.Slack != nil:
+		return "slack"
+	case r.Command != nil:
+		return "command"
+	}
+	return "unknown"
+}
+
+func (e *examination) alertmanagerItem(ctx context.Context, r config.Receiver) checkItem {
+	s := subject{"receivers/alertmanager", r.Name}
+	one := e.site
+	one.cfg.Receivers = []config.Receiver{r}
+	told, _, err := one.receivers(e.app.now, false)
+	if err != nil {
+		return s.failed(execute.CleanText(err.Error(), execute.MaxDetail), "correct url of receiver "+r.Name+" in setpoint.yaml")
+	}
+	am, ok := told[0].(*alertmanager.Receiver)
+	if !ok {
+		return s.skipped("it is no Alertmanager")
+	}
+	status, err := am.Status(ctx)
+	return alertmanagerVerdict(s, status, err)
+}
+
+// alertmanagerVerdict judges what an Alertmanager says of itself.
+func alertmanagerVerdict(s subject, st alertmanager.Status, err error) checkItem {
+	switch {
+	case errors.Is(err, alertmanager.ErrSilences):
+		return s.failed(err.Error(), fmt.Sprintf("let receiver %s answer /api/v2/silences (a proxy may refuse it): silences that nobody can read hold every action", s.name))
+	case err != nil:
+		return s.failed(err.Error(), fmt.Sprintf("look whether receiver %s runs, and its url in setpoint.yaml is that of Alertmanager itself, with its route prefix: no page reaches anybody until then", s.name))
+	case st.Cluster == "settling":
+		return s.warned(fmt.Sprintf("version %s, its cluster is settling: alerts may be sent twice", st.Version),
+			"wait until it is ready; if it stays so, look at --cluster.peer of its peers")
+	}
+	text := fmt.Sprintf("version %s, cluster %s", st.Version, st.Cluster)
+	if st.Peers > 0 {
+		text += " of " + count(st.Peers, "peer")
+	}
+	return s.fine("%s, %s readable; no page was sent", text, count(st.Silences, "active silence"))
+}
+
+// webhookItem connects and says nothing: whatever is posted to a receiver may
+// wake somebody.
+func (e *examination) webhookItem(ctx context.Context, r config.Receiver) checkItem {
+	s := subject{"receivers/webhook", r.Name}
+	if _, err := readSecret("secretFile of receiver "+r.Name, r.Webhook.SecretFile); err != nil {
+		return s.failed(err.Error(), "write the secret into "+r.Webhook.SecretFile+", or change secretFile of receiver "+r.Name)
+	}
+	u, err := url.Parse(r.Webhook.URL)
+	if err != nil || u.Hostname() == "" {
+		return s.failed("its url is malformed", "correct url of receiver "+r.Name+" in setpoint.yaml")
+	}
+	return connectVerdict(s, hostPort(u), u.Scheme == "https", connectTo(ctx, u))
+}
+
+// connectVerdict judges a connection on which nothing was sent. The address is
+// all that is shown of the URL, whose path often is a secret.
+func connectVerdict(s subject, address string, encrypted bool, err error) checkItem {
+	var unverified *tls.CertificateVerificationError
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns):
+		return s.failed("no address for "+address+": "+execute.CleanText(dns.Err, 80), "correct the host in url of receiver "+s.name+", or the name server of this host")
+	case errors.As(err, &unverified):
+		return s.failed("TLS with "+address+": "+execute.CleanText(unverified.Err.Error(), 200), "renew the certificate there, or add its authority to those of this host")
+	case err != nil:
+		return s.failed("no connection to "+address+": "+execute.CleanText(err.Error(), 200), "look whether receiver "+s.name+" runs and is reached from this host")
+	case encrypted:
+		return s.fine("%s accepts a TLS connection; no page was sent, so whether it takes one is not known", address)
+	}
+	return s.fine("%s accepts a connection; no page was sent, so whether it takes one is not known", address)
+}
+
+func hostPort(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Host
+	case u.Scheme == "https":
+		return net.JoinHostPort(u.Hostname(), "443")
+	}
+	return net.JoinHostPort(u.Hostname(), "80")
+}
+
+// connectTo opens a connection, TLS included, and closes it.
+func connectTo(ctx context.Context, u *url.URL) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", hostPort(u))
+	if err != nil {
+		return err
+	}
+	if u.Scheme == "https" {
+		t := tls.Client(conn, &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12})
+		err = t.HandshakeContext(ctx)
+	}
+	return errors.Join(err, conn.Close())
+}
