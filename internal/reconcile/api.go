@@ -136,6 +136,10 @@ type Options struct {
 	Shadow Policy
 	// DecisionLog may be nil.
 	DecisionLog DecisionLog
+	// Asker answers the evidence that documents ask for; nil: no breakdowns.
+	Asker Asker
+	// Feed has changes beside those that were posted; nil: there are none.
+	Feed Feed
 	// Executors by the part of uses before the dot.
 	Executors map[string]execute.Executor
 	Receivers []escalate.Receiver

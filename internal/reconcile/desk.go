@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/measure"
 )
 
 // Desk is where people write into the ledger: in the agent, or from the
@@ -202,4 +204,33 @@ func (d *Desk) Adopt(ctx context.Context, a ledger.Adopted) (ledger.Position, er
 	var head ledger.Position
 	d.book.view(func(s *ledger.State) { head = s.Head })
 	return head, err
+}
+
+// Change records posted changes, all of them or none, and says how many were not
+// known before. It wakes nothing: a change is context, and no reason to act.
+func (d *Desk) Change(ctx context.Context, changes []measure.Change, by string) (fresh int, err error) {
+	if err := d.catchUp(ctx); err != nil {
+		return 0, err
+	}
+	changes = slices.SortedFunc(slices.Values(changes), measure.Change.Newest)
+	changes = slices.CompactFunc(changes, func(a, b measure.Change) bool { return a.Newest(b) == 0 })
+	err = d.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
+		var drafts []ledger.Draft
+		for _, c := range changes {
+			draft, err := ledger.ChangeDraft(s, c.Service, ledger.Changed{At: c.At, What: c.What, Version: c.Version, By: by})
+			switch {
+			case errors.Is(err, ledger.ErrExists):
+			case err != nil:
+				return nil, err
+			default:
+				drafts = append(drafts, draft)
+			}
+		}
+		fresh = len(drafts)
+		return drafts, nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return fresh, nil
 }

@@ -23,6 +23,9 @@ func (p *pass) facts(item propose.Item, key, without gate.Key) gate.Facts {
 		Item: item, Ownership: gate.Unknown, Dependencies: p.dependencies(),
 		Maintenances: p.maintenances(), Exceptions: p.exceptions(),
 	}
+	if p.changes != nil {
+		f.Changes = p.changes.own
+	}
 	f.Freezes = p.r.freezes(p.svc.Name, p.now)
 	p.r.book.view(func(s *ledger.State) { p.pastFacts(&f, s, item, key, without) })
 	return f

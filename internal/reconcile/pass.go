@@ -45,6 +45,10 @@ type pass struct {
 
 	step      step.Step
 	catalogue propose.Catalogue
+	// revisions are what the targets say was rolled out; changes is nil until
+	// they are read.
+	revisions []measure.Change
+	changes   *changes
 	// foreign: an actuator knows the key that is about to be claimed.
 	foreign  bool
 	proposal propose.Proposal

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/internal/step"
@@ -26,6 +27,7 @@ func (p *pass) propose(ctx context.Context) error {
 	ctx, end := p.span(ctx, "propose")
 	defer end()
 	p.observe(ctx)
+	p.readChanges()
 	if p.step.Recorded != nil {
 		p.proposal = *p.step.Recorded
 		p.result.Proposal = &p.proposal
@@ -67,6 +69,9 @@ func (p *pass) askOnce(ctx context.Context) (got Proposed, took time.Duration, e
 	callCtx, cancel := context.WithTimeout(ctx, askDeadline)
 	defer cancel()
 	request, began := p.request(), p.r.o.Now()
+	if proposer.Identity().Endpoint != "" { // Rules do not look at evidence.
+		request.Breakdowns = p.breakdowns(callCtx)
+	}
 	p.r.unslotted(func() { got = untilQuit(callCtx, p.r.quit, proposer, request) })
 	if p.r.stopping() {
 		// Whatever it said, the next process judges; unanswered it counts as
@@ -199,6 +204,9 @@ func (p *pass) request() propose.Request {
 		Since: p.past.service.Since, Catalogue: p.catalogue, Tried: f.Tried,
 		Remaining: map[string]float64{}, Dependencies: f.Dependencies, Now: p.now,
 	}
+	if p.changes != nil {
+		req.Changes = p.changes.all
+	}
 	p.r.book.view(func(s *ledger.State) {
 		for _, a := range p.svc.Remediation.Actions {
 			req.Remaining[a.Name] = p.balance(s, a.Name, "").Remaining
@@ -215,7 +223,7 @@ func (p *pass) observe(ctx context.Context) {
 	}
 	actions := p.svc.Remediation.Actions
 	p.catalogue = make(propose.Catalogue, len(actions))
-	known := make([]bool, len(actions))
+	known, revisions := make([]bool, len(actions)), make([][]measure.Change, len(actions))
 	var wg sync.WaitGroup
 	for i, a := range actions {
 		p.catalogue[i] = propose.Item{Action: a}
@@ -226,10 +234,11 @@ func (p *pass) observe(ctx context.Context) {
 		wg.Go(func() {
 			o := ex.Observe(ctx, a, p.step.Key)
 			p.catalogue[i].Live, p.catalogue[i].LiveKnown = o.State, o.Known
-			known[i] = o.KeyKnown
+			known[i], revisions[i] = o.KeyKnown, o.Revisions
 		})
 	}
 	p.r.unslotted(wg.Wait)
+	p.revised(slices.Concat(revisions...))
 	p.foreign = slices.Contains(known, true)
 	if p.foreign {
 		p.r.log.Error("an actuator knows this key although the ledger never claimed it; is the ledger an older copy?",

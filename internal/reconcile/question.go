@@ -26,5 +26,8 @@ func (r *Reconciler) Question(ctx context.Context, service string) (propose.Requ
 	}
 	p.step = step.Step{Kind: step.Propose, Key: gate.KeyOf(svc.Name, p.past.window)}
 	p.observe(ctx)
-	return p.request(), nil
+	p.readChanges()
+	request := p.request()
+	request.Breakdowns = p.breakdowns(ctx)
+	return request, nil
 }

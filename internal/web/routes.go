@@ -29,6 +29,7 @@ func (s *Server) routes() {
 	list("budgets", func(v View, f Filter) any { return Budgets(v, f) })
 	list("drift", func(v View, f Filter) any { return DriftList{List: Drifts(v, f)} })
 	list("decisions", func(v View, f Filter) any { return Decisions(v, f) })
+	list("changes", func(v View, f Filter) any { return Changes(v, f) })
 	list("pages", func(v View, f Filter) any { return Pages(v, f) })
 	s.methods("/api/v1/freezes", map[string]http.HandlerFunc{
 		http.MethodGet:  s.read(s.list(func(v View, f Filter) any { return Freezes(v, f) })),
@@ -44,6 +45,7 @@ func (s *Server) routes() {
 	s.handle("/api/v1/ledger/lower-mark", http.MethodPost, s.lowerMark)
 	s.handle("/-/reload", http.MethodPost, s.reload)
 	s.handle("/hooks/alertmanager", http.MethodPost, s.alertmanager)
+	s.handle("/hooks/changes", http.MethodPost, s.change)
 	metrics := promhttp.HandlerFor(s.o.Gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true})
 	s.methods("/metrics", map[string]http.HandlerFunc{http.MethodGet: metrics.ServeHTTP})
 	s.methods("/-/healthy", map[string]http.HandlerFunc{http.MethodGet: healthy})
@@ -149,6 +151,9 @@ func (e *Error) Error() string { return e.Message }
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	e := asError(err)
 	e.Meta = Meta{APIVersion: apiVersion, Kind: "Error"}
+	if e.Status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "60")
+	}
 	if e.Status >= http.StatusInternalServerError {
 		s.o.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
@@ -52,6 +53,8 @@ func (o Options) validate() error {
 type Server struct {
 	o   Options
 	mux *http.ServeMux
+	// changes bounds what is posted to the ledger.
+	changes *rate.Limiter
 }
 
 // New checks the options and returns a Server that listens nowhere yet.
@@ -68,7 +71,10 @@ func New(o Options) (*Server, error) {
 	if o.Gatherer == nil {
 		o.Gatherer = prometheus.NewRegistry()
 	}
-	s := &Server{o: o, mux: http.NewServeMux()}
+	s := &Server{
+		o: o, mux: http.NewServeMux(),
+		changes: rate.NewLimiter(rate.Every(time.Minute/MaxChangesAMinute), MaxChangesAMinute),
+	}
 	s.routes()
 	return s, nil
 }

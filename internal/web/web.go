@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/budget"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
@@ -48,7 +49,9 @@ type View struct {
 	Global budget.Policy
 	// Files are the freeze files of this host; they outrank the ledger.
 	Files []ledger.Freeze
-	Now   time.Time
+	// Changes are those of the change file of this host.
+	Changes []measure.Change
+	Now     time.Time
 }
 
 // Filter narrows a list.
