@@ -119,13 +119,13 @@ func (e evidence) bytes() []byte {
 	var d document
 	d.member("service", e.Service)
 	list(&d, "objectives", e.Objectives)
-	d.omitted("objectivesOmitted", e.ObjectivesOmitted)
+	d.member("objectivesOmitted", e.ObjectivesOmitted)
 	list(&d, "breakdowns", e.Breakdowns)
-	d.omitted("breakdownsOmitted", e.BreakdownsOmitted)
+	d.member("breakdownsOmitted", e.BreakdownsOmitted)
 	list(&d, "changes", e.Changes)
 	d.member("changesOmitted", e.ChangesOmitted)
 	d.member("dependencies", notNil(e.Dependencies))
-	d.omitted("dependenciesOmitted", e.DependenciesOmitted)
+	d.member("dependenciesOmitted", e.DependenciesOmitted)
 	list(&d, "tried", e.Tried)
 	d.member("triedOmitted", e.TriedOmitted)
 	d.member("autonomyBudgetRemaining", e.Remaining)
@@ -157,13 +157,6 @@ func (d *document) value(v any) {
 func (d *document) member(name string, v any) {
 	d.key(name)
 	d.value(v)
-}
-
-// omitted writes a count that is seldom more than nothing.
-func (d *document) omitted(name string, n int) {
-	if n > 0 {
-		d.member(name, n)
-	}
 }
 
 func list[T any](d *document, name string, all []T) {

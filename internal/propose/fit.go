@@ -3,14 +3,17 @@ package propose
 import (
 	"fmt"
 	"sort"
+
+	"github.com/setpoint-dev/setpoint/internal/compare"
 )
 
 // Fit renders within an estimated number of tokens, besides so many characters
 // that are sent beside the prompt. Where it does not fit, facts are left out one
 // by one in this order, and the evidence says how many: attempts of earlier
 // episodes, oldest first; rows of breakdowns, the last one of the longest
-// breakdown first; changes, oldest first; attempts of this episode, oldest
-// first. The catalogue is never cut: then it is ErrPromptSize. Zero tokens is no
+// breakdown first; changes, oldest first; dependencies and objectives that are
+// met, the last first; attempts of this episode, oldest first. The catalogue,
+// and what is wrong, is never cut: then it is ErrPromptSize. Zero tokens is no
 // limit.
 func (p *Prompts) Fit(r Request, tokens, besides int) (Prompt, error) {
 	whole := newEvidence(r)
@@ -57,7 +60,7 @@ func (p *Prompts) fitted(r Request, e evidence, besides int) (Prompt, error) {
 	return out, nil
 }
 
-// unit is one fact that may be left out: an attempt, a row or a change.
+// unit is one fact that may be left out.
 type unit struct {
 	kind  unitKind
 	index int
@@ -69,6 +72,8 @@ const (
 	unitAttempt unitKind = iota
 	unitRow
 	unitChange
+	unitDependency
+	unitObjective
 )
 
 // units are all facts that may be left out, in the order of Fit. The index of a
@@ -85,6 +90,16 @@ func (e evidence) units() []unit {
 	out := append(earlier, e.rowUnits()...)
 	for i := len(e.Changes) - 1; i >= 0; i-- {
 		out = append(out, unit{unitChange, i})
+	}
+	for i := len(e.Dependencies) - 1; i >= 0; i-- {
+		if e.Dependencies[i].State == word(compare.Met) {
+			out = append(out, unit{unitDependency, i})
+		}
+	}
+	for i := len(e.Objectives) - 1; i >= 0; i-- {
+		if e.Objectives[i].State == word(compare.Met) {
+			out = append(out, unit{unitObjective, i})
+		}
 	}
 	return append(out, present...)
 }
@@ -122,19 +137,19 @@ func (e evidence) without(units []unit) evidence {
 		b.Rows = b.Rows[:len(b.Rows)-1]
 		b.Omitted++
 	}
-	var cut int
-	e.Tried, cut = keep(e.Tried, func(i int) bool { return !gone[unit{unitAttempt, i}] })
-	e.TriedOmitted += cut
-	e.Changes, cut = keep(e.Changes, func(i int) bool { return !gone[unit{unitChange, i}] })
-	e.ChangesOmitted += cut
+	e.Tried, e.TriedOmitted = keep(e.Tried, e.TriedOmitted, unitAttempt, gone)
+	e.Changes, e.ChangesOmitted = keep(e.Changes, e.ChangesOmitted, unitChange, gone)
+	e.Dependencies, e.DependenciesOmitted = keep(e.Dependencies, e.DependenciesOmitted, unitDependency, gone)
+	e.Objectives, e.ObjectivesOmitted = keep(e.Objectives, e.ObjectivesOmitted, unitObjective, gone)
 	return e
 }
 
-func keep[T any](all []T, kept func(i int) bool) (out []T, cut int) {
+// keep leaves out what is gone, and counts it as omitted.
+func keep[T any](all []T, omitted int, kind unitKind, gone map[unit]bool) (out []T, now int) {
 	for i, one := range all {
-		if kept(i) {
+		if !gone[unit{kind, i}] {
 			out = append(out, one)
 		}
 	}
-	return out, len(all) - len(out)
+	return out, omitted + len(all) - len(out)
 }

@@ -154,44 +154,40 @@ func fields(n parse.Node, found map[string]bool) {
 			fields(one, found)
 		}
 	case *parse.ActionNode:
-		fields(n.Pipe, found)
-	case *parse.PipeNode:
-		if n == nil {
-			return
-		}
-		for _, c := range n.Cmds {
-			for _, arg := range c.Args {
-				fields(arg, found)
-			}
-		}
-	case *parse.FieldNode:
-		found[n.Ident[0]] = true
-	case *parse.VariableNode:
-		if n.Ident[0] == "$" && len(n.Ident) > 1 {
-			found[n.Ident[1]] = true
-		}
-	default:
-		branchFields(n, found)
-	}
-}
-
-func branchFields(n parse.Node, found map[string]bool) {
-	switch n := n.(type) {
+		pipeFields(n.Pipe, found)
 	case *parse.IfNode:
-		eachFields(&n.BranchNode, found)
+		branchFields(n.BranchNode, found)
 	case *parse.RangeNode:
-		eachFields(&n.BranchNode, found)
+		branchFields(n.BranchNode, found)
 	case *parse.WithNode:
-		eachFields(&n.BranchNode, found)
-	case *parse.ChainNode:
-		fields(n.Node, found)
+		branchFields(n.BranchNode, found)
 	case *parse.TemplateNode:
-		fields(n.Pipe, found)
+		pipeFields(n.Pipe, found)
 	}
 }
 
-func eachFields(b *parse.BranchNode, found map[string]bool) {
-	fields(b.Pipe, found)
+func branchFields(b parse.BranchNode, found map[string]bool) {
+	pipeFields(b.Pipe, found)
 	fields(b.List, found)
 	fields(b.ElseList, found)
+}
+
+func pipeFields(p *parse.PipeNode, found map[string]bool) {
+	if p == nil {
+		return
+	}
+	for _, c := range p.Cmds {
+		for _, arg := range c.Args {
+			switch arg := arg.(type) {
+			case *parse.FieldNode:
+				found[arg.Ident[0]] = true
+			case *parse.VariableNode:
+				if arg.Ident[0] == "$" && len(arg.Ident) > 1 {
+					found[arg.Ident[1]] = true
+				}
+			case *parse.PipeNode:
+				pipeFields(arg, found)
+			}
+		}
+	}
 }
