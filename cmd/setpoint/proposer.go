@@ -46,12 +46,5 @@ func (m *model) Identity() propose.Proposer {
 // Propose asks.
 func (m *model) Propose(ctx context.Context, req propose.Request) reconcile.Proposed {
 	p, usage := m.client.Propose(ctx, req)
-	out := reconcile.Proposed{Proposal: p}
-	for _, a := range usage.Attempts {
-		out.Exchanges = append(out.Exchanges, propose.Exchange{
-			Endpoint: a.Endpoint, Model: a.Model, Result: a.Result, Status: a.Status, Took: a.Duration,
-			InputTokens: a.PromptTokens, OutputTokens: a.CompletionTokens, Request: a.Request, Reply: a.Reply,
-		})
-	}
-	return out
+	return reconcile.Proposed{Proposal: p, Exchanges: usage.Exchanges}
 }

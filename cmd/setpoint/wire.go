@@ -224,7 +224,7 @@ func (s site) proposer(inFile *fileRules) (reconcile.Proposer, error) {
 			return nil, err
 		}
 		o.Endpoints = append(o.Endpoints, openai.Endpoint{
-			Name: e.Name, BaseURL: e.BaseURL, Model: e.Model, Key: openai.Key(key.Reveal()), Timeout: e.Timeout,
+			Name: e.Name, BaseURL: e.BaseURL, Model: e.Model, Key: openai.Key(key.Reveal()), Timeout: e.Timeout, Reply: openai.Reply(e.Reply),
 		})
 	}
 	client, err := openai.New(o)

@@ -10,6 +10,21 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/propose"
 )
 
+// read is readAnswer with the keys cut out of what a model may say freely.
+func (c *Client) read(resp api.ChatCompletionResponse, mode Reply, cat propose.Catalogue) (propose.Proposal, *fault) {
+	p, f := readAnswer(resp, mode, cat)
+	if f != nil {
+		return propose.Proposal{}, f
+	}
+	for _, v := range p.Parameters {
+		if s, ok := v.(string); ok && c.scrubText(s) != s {
+			return propose.Proposal{}, faultf(propose.FaultMalformed, "a parameter holds an API key")
+		}
+	}
+	p.Rationale = c.clean(p.Rationale, propose.MaxRationale)
+	return p, nil
+}
+
 // readAnswer looks at what the provider says about the answer before at the
 // answer: half a reply can be valid JSON. It never infers an action from prose.
 func readAnswer(resp api.ChatCompletionResponse, mode Reply, cat propose.Catalogue) (propose.Proposal, *fault) {

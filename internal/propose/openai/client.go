@@ -1,15 +1,18 @@
 // Package openai asks a language model behind an OpenAI-compatible endpoint.
-// It takes a Request and gives a Proposal with the Usage it cost: each
-// endpoint is asked once at most, in order, under one deadline. Whatever comes
-// back is bytes from a stranger, and propose.Parse judges it.
+// It takes a Request and gives a Proposal with the Usage it cost: the endpoints
+// in order, each with one question and one repair turn at most, under one
+// deadline. Whatever comes back is bytes from a stranger, and propose.Parse
+// judges it.
 package openai
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
+	"strings"
+	"sync/atomic"
 	"time"
+
+	api "github.com/sashabaranov/go-openai"
 
 	"github.com/setpoint-dev/setpoint/internal/propose"
 )
@@ -18,9 +21,18 @@ import (
 const Kind = "openai"
 
 // Client asks the endpoints of one configuration. It is safe for concurrent
-// use and keeps no state between calls.
+// use. What it remembers, in memory only, is how each endpoint answered lately.
 type Client struct {
-	opts Options
+	opts      Options
+	endpoints []*endpoint // behind pointers, so that no way to print shows a key
+}
+
+// endpoint is one of them with what is known of it.
+type endpoint struct {
+	Endpoint
+	rest rest
+	// learned is the mode that it honours; nil while that is not known.
+	learned atomic.Pointer[Reply]
 }
 
 // New checks the options. It contacts nothing.
@@ -29,121 +41,134 @@ func New(o Options) (*Client, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("proposer openai: %w", err)
 	}
-	return &Client{opts: o}, nil
+	c := &Client{opts: o}
+	for _, e := range o.Endpoints {
+		c.endpoints = append(c.endpoints, &endpoint{Endpoint: e, rest: rest{random: o.Random}})
+	}
+	c.opts.Endpoints = nil
+	return c, nil
 }
 
 // Deadline is how long Propose takes at most; an asking without a proposal
 // after it has been given up.
 func (c *Client) Deadline() time.Duration { return c.opts.Timeout }
 
-// Propose asks the endpoints in order until one gives a valid proposal. A
-// refusal, or an answer that the provider withheld, is an answer: no other
-// endpoint is asked until one complies. What is no proposal is of kind
-// malformed, with a code of propose.Fault… first.
+// Propose asks the endpoints in order until one gives a valid proposal, as the
+// table of faults says. What is no proposal is of kind malformed, with a code
+// of propose.Fault… first: that of the last endpoint whose model answered, or
+// else of the last one. Where every endpoint is left alone after failures,
+// nothing is sent and it is FaultResting.
 func (c *Client) Propose(ctx context.Context, r propose.Request) (propose.Proposal, Usage) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
 	u := Usage{PromptVersion: c.opts.Prompts.Version(), PromptDigest: c.opts.Prompts.Digest()}
-	q, err := c.question(r)
-	if err != nil {
-		return propose.Malformed(propose.Proposer{Kind: Kind}, propose.FaultPrompt, err.Error()), u
-	}
-	u.TriedOmitted, u.EstimatedPromptTokens = q.prompt.TriedOmitted, q.estimate
-	var p propose.Proposal
-	for _, e := range c.opts.Endpoints {
-		var a Attempt
-		p, a = c.ask(ctx, e, q, r.Catalogue)
-		u.Attempts = append(u.Attempts, a)
-		if final(a.Result) || ctx.Err() != nil {
+	a := &asking{client: c, request: r, usage: &u}
+	for _, e := range c.endpoints {
+		over := a.endpoint(ctx, e)
+		if over || ctx.Err() != nil {
 			break
 		}
 	}
-	return p, u
+	return a.proposal(), u
 }
 
-// final reports whether the result ends the asking.
-func final(result string) bool {
-	switch result {
-	case ResultOK, propose.FaultRefusal, propose.FaultFiltered, propose.FaultCanceled:
+// asking is one call of Propose.
+type asking struct {
+	client  *Client
+	request propose.Request
+	usage   *Usage
+
+	valid    *propose.Proposal
+	fault    *fault
+	who      propose.Proposer
+	answered bool // fault is of a model that answered
+	resting  []string
+	first    time.Time // when the first resting endpoint may be asked
+}
+
+// endpoint asks one, and reports whether the asking is over.
+func (a *asking) endpoint(ctx context.Context, e *endpoint) (over bool) {
+	c := a.client
+	who := propose.Proposer{Kind: Kind, Endpoint: e.Name, Model: e.Model}
+	q, err := c.question(a.request, e.reply())
+	if err != nil {
+		a.note(who, faultf(propose.FaultPrompt, "%s", c.clean(err.Error(), maxFaultText)))
+		return false
+	}
+	a.usage.TriedOmitted, a.usage.EstimatedPromptTokens = q.prompt.TriedOmitted, q.prompt.Tokens
+	t, from, ok := e.rest.enter(c.opts.Now())
+	if !ok {
+		a.rests(e, from)
+		return false
+	}
+	p, s, f := a.ask(ctx, e, q)
+	e.rest.leave(t, s, c.opts.Now())
+	if f == nil {
+		p.Proposer = who
+		a.valid = &p
 		return true
 	}
-	return false
+	a.note(who, f)
+	return !rules[f.code].next
 }
 
-// ask puts the question to one endpoint, once.
-func (c *Client) ask(ctx context.Context, e Endpoint, q question, cat propose.Catalogue) (propose.Proposal, Attempt) {
+// ask puts the question, and once more with what was wrong. The endpoint's
+// timeout is for both. It gives the last answer, and what is wrong with all.
+func (a *asking) ask(ctx context.Context, e *endpoint, q question) (p propose.Proposal, s said, f *fault) {
 	ctx, cancel := context.WithTimeout(ctx, e.Timeout)
 	defer cancel()
-	x := &exchange{base: c.opts.Transport, limit: c.opts.MaxBody, now: c.opts.Now, scrub: c.scrub}
-	start := c.opts.Now()
-	resp, err := c.api(e, x).CreateChatCompletion(ctx, q.request(e.Model))
-	a := Attempt{
-		Endpoint: e.Name, Model: e.Model, Status: x.status, RetryAfter: x.retryAfter,
-		Request: x.request, Reply: x.reply, Duration: c.opts.Now().Sub(start),
-	}
-	var p propose.Proposal
-	var f *fault
-	if err != nil {
-		f = faultOf(ctx, x, err)
-	} else {
-		a.fill(resp)
-		p, f = readAnswer(resp, c.opts.Reply, cat)
-	}
-	who := propose.Proposer{Kind: Kind, Endpoint: e.Name, Model: e.Model}
-	if f != nil {
-		a.Result = f.code
-		text := propose.CleanText(c.scrubText(f.text), maxFaultText)
-		return propose.Malformed(who, f.code, fmt.Sprintf("endpoint %s: %s", e.Name, text)), a
-	}
-	a.Result = ResultOK
-	p.Proposer = who
-	p.Rationale = propose.CleanText(c.scrubText(p.Rationale), propose.MaxRationale)
-	return p, a
-}
-
-// maxFaultText bounds what a stranger's words add to a fault, in characters.
-const maxFaultText = 300
-
-// fault is a stable code with words.
-type fault struct{ code, text string }
-
-// Error returns code and words.
-func (f *fault) Error() string { return f.code + ": " + f.text }
-
-func faultf(code, format string, args ...any) *fault {
-	return &fault{code: code, text: fmt.Sprintf(format, args...)}
-}
-
-// faultOf turns an error of the client library into a fault of ours. Its own
-// text holds the URL and provider's words, so only the innermost is shown.
-func faultOf(ctx context.Context, x *exchange, err error) *fault {
-	var f *fault
-	switch {
-	case errors.As(err, &f):
+	t := q.turn(e.Model)
+	t.judge = func(resp api.ChatCompletionResponse) (f *fault) {
+		p, f = a.client.read(resp, t.mode, a.request.Catalogue)
 		return f
-	case errors.Is(ctx.Err(), context.Canceled):
-		return faultf(propose.FaultCanceled, "given up")
-	case errors.Is(ctx.Err(), context.DeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
-		return faultf(propose.FaultTimeout, "no complete answer within the deadline")
-	case x.status != 0:
-		return faultf(propose.FaultProvider, "the answer is no chat completion: %v", err)
-	case !x.sent:
-		return faultf(propose.FaultPrompt, "the request cannot be put to this model: %v", err)
-	default:
-		return faultf(propose.FaultUnreachable, "%v", innermost(err))
+	}
+	s = a.send(ctx, e, t)
+	if s.fault == nil || !rules[s.fault.code].repair || ctx.Err() != nil {
+		return p, s, s.fault
+	}
+	again, err := q.again(t, s, a.client.opts.Prompts)
+	if err != nil {
+		return p, s, s.fault
+	}
+	second := a.send(ctx, e, again)
+	if second.fault != nil && rules[second.fault.code].health == ill {
+		// The model has answered, and badly: that it could not be asked again
+		// does not make it one that never spoke.
+		return p, second, faultf(s.fault.code, "%s; then %s", s.fault.text, second.fault)
+	}
+	return p, second, second.fault
+}
+
+func (a *asking) send(ctx context.Context, e *endpoint, t turn) said {
+	s := a.client.send(ctx, e, t)
+	if s.sent {
+		a.usage.Exchanges = append(a.usage.Exchanges, s.exchange)
+	}
+	return s
+}
+
+// note keeps a fault, unless a model has answered and this one did not.
+func (a *asking) note(who propose.Proposer, f *fault) {
+	answered := rules[f.code].health == well || f.code == propose.FaultCanceled
+	if a.fault == nil || answered || !a.answered {
+		a.fault, a.who, a.answered = f, who, answered
 	}
 }
 
-// innermost leaves out the layers that repeat the URL.
-func innermost(err error) error {
-	for {
-		next := errors.Unwrap(err)
-		if next == nil {
-			return err
-		}
-		err = next
+func (a *asking) rests(e *endpoint, from time.Time) {
+	if len(a.resting) == 0 || from.Before(a.first) {
+		a.first = from
 	}
+	a.resting = append(a.resting, e.Name+" after "+e.rest.words())
 }
 
-// noRedirect is a second lock: exchange refuses a redirect before it.
-func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+func (a *asking) proposal() propose.Proposal {
+	switch {
+	case a.valid != nil:
+		return *a.valid
+	case a.fault != nil:
+		return propose.Malformed(a.who, a.fault.code, fmt.Sprintf("endpoint %s: %s", a.who.Endpoint, a.fault.text))
+	}
+	return propose.Malformed(propose.Proposer{Kind: Kind}, propose.FaultResting, fmt.Sprintf("every endpoint is left alone, the first until %s: %s",
+		a.first.UTC().Format("15:04:05Z"), strings.Join(a.resting, ", ")))
+}

@@ -52,10 +52,13 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer func() { _ = resp.Body.Close() }()
 	x.status = resp.StatusCode
 	x.retryAfter = retryAfter(resp.Header.Get("Retry-After"), x.now())
+	if f := unread(resp, x.limit); f != nil {
+		return nil, f
+	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, x.limit+1))
 	if int64(len(body)) > x.limit {
 		x.reply = x.scrub(body[:x.limit])
-		return nil, faultf(propose.FaultProvider, "the response is longer than %d bytes", x.limit)
+		return nil, tooLong(x.limit)
 	}
 	x.reply = x.scrub(body)
 	if err != nil {
@@ -68,6 +71,22 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp.Body = io.NopCloser(bytes.NewReader(x.reply))
 	resp.ContentLength = int64(len(x.reply))
 	return resp, nil
+}
+
+// unread refuses what is not even read: a length that is too much, and a
+// compression that was not asked for.
+func unread(resp *http.Response, limit int64) *fault {
+	if resp.ContentLength > limit {
+		return tooLong(limit)
+	}
+	if coding := resp.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return faultf(propose.FaultProvider, "content encoding %s that was not asked for", quoted(coding))
+	}
+	return nil
+}
+
+func tooLong(limit int64) *fault {
+	return faultf(propose.FaultProvider, "the response is longer than %d bytes", limit)
 }
 
 // The client library leaves a temperature of 0 out, and the provider's default
@@ -90,6 +109,7 @@ func (x *exchange) outgoing(req *http.Request) (*http.Request, error) {
 	out := req.Clone(req.Context())
 	out.Body = io.NopCloser(bytes.NewReader(x.request))
 	out.ContentLength = int64(len(x.request))
+	out.Header.Set("Accept-Encoding", "identity")
 	out.GetBody = nil // without it nothing below can replay the request
 	return out, nil
 }
@@ -105,7 +125,7 @@ func check(resp *http.Response, body []byte) *fault {
 		return faultf(propose.FaultProvider, "status %d%s", code, providerMessage(body))
 	}
 	if ct := resp.Header.Get("Content-Type"); ct != "" && !isJSON(ct) {
-		return faultf(propose.FaultProvider, "content type %s where JSON was asked for", strconv.QuoteToASCII(propose.CleanText(ct, 60)))
+		return faultf(propose.FaultProvider, "content type %s where JSON was asked for", quoted(ct))
 	}
 	if !utf8.Valid(body) || !json.Valid(body) {
 		return faultf(propose.FaultProvider, "the response is not one JSON document")

@@ -8,8 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -106,61 +104,6 @@ func status(code int, body string) http.HandlerFunc {
 
 const good = `{"action":"restart","parameters":{"deployment":"checkout"},"rationale":"a\u202e stuck worker"}`
 
-type recorded struct {
-	ID, What, Source, RightAnswer, Note string
-	Response                            struct {
-		Status  int
-		Headers map[string]string
-		Body    string
-	}
-	Want struct{ Kind, Fault string }
-}
-
-// TestRecordedReplies replays what servers were reported to send.
-func TestRecordedReplies(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob(filepath.Join("testdata", "cases", "*.json"))
-	if err != nil || len(files) != 18 {
-		t.Fatalf("%d recorded replies, error %v", len(files), err)
-	}
-	for _, path := range files {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			t.Parallel()
-			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var rec recorded
-			if err := json.Unmarshal(data, &rec); err != nil {
-				t.Fatal(err)
-			}
-			var calls atomic.Int64
-			url := server(t, func(w http.ResponseWriter, _ *http.Request) {
-				calls.Add(1)
-				for k, v := range rec.Response.Headers {
-					w.Header().Set(k, v)
-				}
-				w.WriteHeader(rec.Response.Status)
-				_, _ = io.WriteString(w, rec.Response.Body)
-			})
-			p, u := client(t, options(t, url)).Propose(t.Context(), request())
-			code, _, _ := strings.Cut(p.Fault, ":")
-			if string(p.Kind) != rec.Want.Kind || code != rec.Want.Fault {
-				t.Errorf("%s (%s)\nright answer: %s\ngot %+v", rec.What, rec.Source, rec.RightAnswer, p)
-			}
-			if calls.Load() != 1 || len(u.Attempts) != 1 {
-				t.Errorf("%d requests, %d attempts: want one each", calls.Load(), len(u.Attempts))
-			}
-			if diff := cmp.Diff(rec.Response.Body, string(u.Attempts[0].Reply)); diff != "" {
-				t.Errorf("the reply's bytes are not kept: -want, +got:\n%s", diff)
-			}
-			if rec.ID == "M31-429-retry-after" && u.RetryAfter() != 37*time.Second {
-				t.Errorf("RetryAfter() = %s, want 37s", u.RetryAfter())
-			}
-		})
-	}
-}
-
 func TestProposal(t *testing.T) {
 	t.Parallel()
 	auths, bodies := make(chan string, 1), make(chan map[string]any, 1)
@@ -191,14 +134,17 @@ func TestProposal(t *testing.T) {
 	if format["type"] != "json_schema" || schema["strict"] != true || schema["schema"] == nil {
 		t.Errorf("response_format = %v", format)
 	}
-	a := u.Attempts[0]
+	a := u.Exchanges[0]
 	var sent map[string]any
 	if err := json.Unmarshal(a.Request, &sent); err != nil || cmp.Diff(got, sent) != "" {
 		t.Errorf("the kept request differs from the one that was received: %v\n%s", err, cmp.Diff(got, sent))
 	}
-	if a.Result != openai.ResultOK || a.PromptTokens != 400 || a.CompletionTokens != 50 || a.CachedTokens != 300 ||
-		a.ResponseID != "r1" || a.ResponseModel != "m-2025" || a.FinishReason != "stop" || a.Status != 200 {
-		t.Errorf("attempt = %+v", a)
+	wantExchange := propose.Exchange{
+		Endpoint: "e1", Model: "some-model", Mode: "json_schema", Result: "ok", Status: 200, InputTokens: 400, OutputTokens: 50,
+		Request: a.Request, Reply: a.Reply,
+	}
+	if diff := cmp.Diff([]propose.Exchange{wantExchange}, u.Exchanges); diff != "" {
+		t.Errorf("exchanges: -want, +got:\n%s", diff)
 	}
 	if u.PromptVersion == "" || len(u.PromptDigest) != 64 || u.EstimatedPromptTokens == 0 {
 		t.Errorf("usage does not name its prompt: %+v", u)
@@ -218,8 +164,8 @@ func TestEndpointsInOrder(t *testing.T) {
 		"Good":        {reason: "One answer is enough.", first: completion(good), want: []string{"ok"}, kind: propose.KindAction},
 		"Server":      {reason: "A broken server.", first: status(500, ""), want: []string{"provider-error", "ok"}, kind: propose.KindAction},
 		"RateLimited": {reason: "A busy server.", first: status(429, ""), want: []string{"rate-limited", "ok"}, kind: propose.KindAction},
-		"Invalid":     {reason: "A weak model.", first: completion("restart it"), want: []string{"malformed", "ok"}, kind: propose.KindAction},
-		"Truncated":   {reason: "A talkative model.", first: reply(map[string]any{"content": "{"}, "length"), want: []string{"truncated", "ok"}, kind: propose.KindAction},
+		"Invalid":     {reason: "A weak model.", first: completion("restart it"), want: []string{"malformed", "malformed", "ok"}, kind: propose.KindAction},
+		"Truncated":   {reason: "A talkative model.", first: reply(map[string]any{"content": "{"}, "length"), want: []string{"truncated", "truncated", "ok"}, kind: propose.KindAction},
 		"Refusal":     {reason: "Nobody is asked until one complies.", first: refuse, want: []string{"refusal"}, kind: propose.KindMalformed},
 		"Filtered":    {reason: "Nor here.", first: reply(map[string]any{}, "content_filter"), want: []string{"content-filter"}, kind: propose.KindMalformed},
 	}
@@ -229,13 +175,13 @@ func TestEndpointsInOrder(t *testing.T) {
 			o := options(t, server(t, tc.first), server(t, completion(good)))
 			p, u := client(t, o).Propose(t.Context(), request())
 			var got []string
-			for _, a := range u.Attempts {
-				got = append(got, a.Result)
+			for _, x := range u.Exchanges {
+				got = append(got, x.Result)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" || p.Kind != tc.kind {
 				t.Errorf("%s\nkind %s, results: -want, +got:\n%s", tc.reason, p.Kind, diff)
 			}
-			if last := fmt.Sprintf("e%d", len(got)); p.Proposer.Endpoint != last {
+			if last := u.Exchanges[len(got)-1].Endpoint; p.Proposer.Endpoint != last {
 				t.Errorf("the proposal names endpoint %s, want %s", p.Proposer.Endpoint, last)
 			}
 		})
@@ -247,8 +193,8 @@ func TestUnreachable(t *testing.T) {
 	dead := httptest.NewServer(http.NotFoundHandler())
 	dead.Close()
 	p, u := client(t, options(t, dead.URL)).Propose(t.Context(), request())
-	if p.Fault != "unreachable: endpoint e1: connection refused" || u.Attempts[0].Status != 0 {
-		t.Errorf("Fault = %q, status %d", p.Fault, u.Attempts[0].Status)
+	if p.Fault != "unreachable: endpoint e1: connection refused" || u.Exchanges[0].Status != 0 {
+		t.Errorf("Fault = %q, status %d", p.Fault, u.Exchanges[0].Status)
 	}
 }
 
@@ -266,8 +212,8 @@ func TestDeadline(t *testing.T) {
 		o := options(t, server(t, hang), server(t, completion(good)))
 		o.Endpoints[0].Timeout = 50 * time.Millisecond
 		p, u := client(t, o).Propose(t.Context(), request())
-		if p.Kind != propose.KindAction || u.Attempts[0].Result != "timeout" {
-			t.Errorf("proposal %+v, first attempt %s", p, u.Attempts[0].Result)
+		if p.Kind != propose.KindAction || u.Exchanges[0].Result != "timeout" {
+			t.Errorf("proposal %+v, first attempt %s", p, u.Exchanges[0].Result)
 		}
 	})
 	t.Run("Overall", func(t *testing.T) {
@@ -275,8 +221,8 @@ func TestDeadline(t *testing.T) {
 		o := options(t, server(t, hang), server(t, completion(good)))
 		o.Timeout = 50 * time.Millisecond
 		p, u := client(t, o).Propose(t.Context(), request())
-		if p.Fault != "timeout: endpoint e1: no complete answer within the deadline" || len(u.Attempts) != 1 {
-			t.Errorf("Fault = %q after %d attempts", p.Fault, len(u.Attempts))
+		if p.Fault != "timeout: endpoint e1: no complete answer within the deadline" || len(u.Exchanges) != 1 {
+			t.Errorf("Fault = %q after %d attempts", p.Fault, len(u.Exchanges))
 		}
 	})
 	t.Run("Canceled", func(t *testing.T) {
@@ -284,41 +230,10 @@ func TestDeadline(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		o := options(t, server(t, func(w http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() }), server(t, completion(good)))
 		p, u := client(t, o).Propose(ctx, request())
-		if p.Fault != "canceled: endpoint e1: given up" || len(u.Attempts) != 1 {
-			t.Errorf("Fault = %q after %d attempts", p.Fault, len(u.Attempts))
+		if p.Fault != "canceled: endpoint e1: given up" || len(u.Exchanges) != 1 {
+			t.Errorf("Fault = %q after %d attempts", p.Fault, len(u.Exchanges))
 		}
 	})
-}
-
-func TestRetryAfter(t *testing.T) {
-	t.Parallel()
-	cases := map[string]struct {
-		reason, header string
-		want           time.Duration
-	}{
-		"Absent":   {reason: "Nothing is asked.", want: 0},
-		"Seconds":  {reason: "Seconds.", header: "37", want: 37 * time.Second},
-		"Date":     {reason: "Or a date.", header: now.Add(90 * time.Second).Format(http.TimeFormat), want: 90 * time.Second},
-		"Past":     {reason: "Never negative.", header: now.Add(-time.Hour).Format(http.TimeFormat), want: 0},
-		"Negative": {reason: "Nonsense is nothing.", header: "-5", want: 0},
-		"Huge":     {reason: "Bounded: a provider must not switch us off.", header: "2000000000", want: time.Hour},
-		"Overflow": {reason: "Nonsense is nothing.", header: "99999999999999999999", want: 0},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := server(t, func(w http.ResponseWriter, _ *http.Request) {
-				if tc.header != "" {
-					w.Header().Set("Retry-After", tc.header)
-				}
-				w.WriteHeader(http.StatusTooManyRequests)
-			})
-			_, u := client(t, options(t, url)).Propose(t.Context(), request())
-			if got := u.RetryAfter(); got != tc.want {
-				t.Errorf("%s\nRetryAfter() = %s, want %s", tc.reason, got, tc.want)
-			}
-		})
-	}
 }
 
 func TestPromptSize(t *testing.T) {
@@ -327,10 +242,12 @@ func TestPromptSize(t *testing.T) {
 	o := options(t, server(t, func(w http.ResponseWriter, r *http.Request) { calls.Add(1); completion(good)(w, r) }))
 	o.PromptTokens = 100
 	p, _ := client(t, o).Propose(t.Context(), request())
-	if !strings.HasPrefix(p.Fault, "prompt: the prompt exceeds promptTokens") || calls.Load() != 0 {
+	if !strings.HasPrefix(p.Fault, "prompt: endpoint e1: the prompt exceeds promptTokens") || calls.Load() != 0 {
 		t.Errorf("Fault = %q after %d requests", p.Fault, calls.Load())
 	}
-	o.PromptTokens = 1400
+	o.PromptTokens = 0
+	_, whole := client(t, o).Propose(t.Context(), request())
+	o.PromptTokens = whole.EstimatedPromptTokens + 200
 	r := request()
 	for i := range 40 {
 		r.Tried = append(r.Tried, propose.Tried{Action: "restart", At: now.Add(time.Duration(i-60) * time.Minute)})
@@ -346,7 +263,7 @@ func TestReasoningModelGetsNoTemperature(t *testing.T) {
 	o := options(t, server(t, completion(good)))
 	o.Endpoints[0].Model = "o3-mini"
 	p, u := client(t, o).Propose(t.Context(), request())
-	if p.Kind != propose.KindAction || strings.Contains(string(u.Attempts[0].Request), `"temperature"`) {
-		t.Errorf("%+v\n%s", p, u.Attempts[0].Request)
+	if p.Kind != propose.KindAction || strings.Contains(string(u.Exchanges[0].Request), `"temperature"`) {
+		t.Errorf("%+v\n%s", p, u.Exchanges[0].Request)
 	}
 }

@@ -1,14 +1,20 @@
 package openai
 
 import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 	"unicode"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/setpoint-dev/setpoint/internal/propose"
 )
@@ -44,14 +50,20 @@ const (
 	ReplyTool Reply = "tool"
 	// ReplyObject asks for JSON, and the prompt says which.
 	ReplyObject Reply = "json_object"
+	// ReplyAuto is the first of them that the endpoint was found to honour, and
+	// json_schema before that is known (Learn).
+	ReplyAuto Reply = "auto"
 )
 
 // Endpoint is one OpenAI-compatible server with one model.
 type Endpoint struct {
 	Name, BaseURL, Model string
 	// Key is sent as a bearer token; empty: none is sent.
-	Key     Key
+	Key Key
+	// Timeout is for a question and its repair turn (20s).
 	Timeout time.Duration
+	// Reply takes the place of the options' one for this endpoint; "" is that.
+	Reply Reply
 }
 
 // Options configure a Client.
@@ -64,16 +76,27 @@ type Options struct {
 	PromptTokens int
 	// CompletionTokens bounds the reply (1024).
 	CompletionTokens int
-	// Timeout is the one deadline over all endpoints (the sum of theirs).
+	// Timeout is the one deadline over all endpoints (the sum of theirs, and
+	// never more than two minutes).
 	Timeout time.Duration
 	// MaxBody bounds the body of a response in bytes, decompressed (1 MiB).
 	MaxBody int64
 	// Transport sends the requests, e.g. with tracing around it. The default
 	// opens a fresh connection for each, through no proxy.
 	Transport http.RoundTripper
-	// Now is the clock (time.Now).
-	Now func() time.Time
+	// Tracer makes a span for each request; nil: that of the span in the context.
+	Tracer trace.Tracer
+	// CaptureContent puts what was asked and answered into the spans.
+	CaptureContent bool
+	// Now is the clock (time.Now), and Random gives 0 to 1 for the jitter of
+	// pauses.
+	Now    func() time.Time
+	Random func() float64
 }
+
+// maxTimeout is how long an asking may take at most: who waits for it gives up
+// then, whatever the endpoints' own limits are.
+const maxTimeout = 2 * time.Minute
 
 func (o Options) withDefaults() Options {
 	endpoints := make([]Endpoint, len(o.Endpoints))
@@ -85,13 +108,12 @@ func (o Options) withDefaults() Options {
 			o.Endpoints[i].Timeout = 20 * time.Second
 		}
 		sum += o.Endpoints[i].Timeout
+		o.Endpoints[i].Reply = cmp.Or(o.Endpoints[i].Reply, o.Reply, ReplySchema)
 	}
 	if o.Timeout == 0 {
 		o.Timeout = sum
 	}
-	if o.Reply == "" {
-		o.Reply = ReplySchema
-	}
+	o.Timeout = min(o.Timeout, maxTimeout)
 	if o.CompletionTokens == 0 {
 		o.CompletionTokens = 1024
 	}
@@ -99,20 +121,31 @@ func (o Options) withDefaults() Options {
 		o.MaxBody = 1 << 20
 	}
 	if o.Transport == nil {
-		o.Transport = &http.Transport{DisableKeepAlives: true, DisableCompression: true, ForceAttemptHTTP2: true}
+		o.Transport = transport(nil)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
 	return o
 }
 
-func (o Options) validate() error {
-	switch o.Reply {
-	case ReplySchema, ReplyTool, ReplyObject:
-	default:
-		return fmt.Errorf("unknown reply %q, want json_schema, tool or json_object", o.Reply)
+// maxHeader bounds the headers of a response, in bytes.
+const maxHeader = 64 << 10
+
+// transport opens a fresh connection for each request, through no proxy: what
+// the environment names would see the key. It undoes no compression, because
+// none was asked for, and a small body could become a large one.
+func transport(roots *x509.CertPool) *http.Transport {
+	return &http.Transport{
+		DisableKeepAlives: true, DisableCompression: true, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
+		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 	}
+}
+
+func (o Options) validate() error {
 	switch {
 	case o.Prompts == nil:
 		return errors.New("no prompts are loaded")
@@ -135,6 +168,11 @@ func (o Options) validate() error {
 }
 
 func (e Endpoint) validate() error {
+	switch e.Reply {
+	case ReplySchema, ReplyTool, ReplyObject, ReplyAuto:
+	default:
+		return fmt.Errorf("unknown reply %q, want json_schema, tool, json_object or auto", e.Reply)
+	}
 	switch {
 	case e.Name == "" || e.Model == "":
 		return errors.New("needs a name and a model")
@@ -157,21 +195,3 @@ func checkBaseURL(raw string) error {
 	}
 	return nil
 }
-
-// minScrubbed is the length from which a key is looked for in replies. Shorter
-// ones are placeholders for servers without keys ("EMPTY", "none"), and cutting
-// those out would damage honest answers.
-const minScrubbed = 8
-
-func (c *Client) scrubText(s string) string {
-	for _, e := range c.opts.Endpoints {
-		if k := string(e.Key); len(k) >= minScrubbed {
-			s = strings.ReplaceAll(s, k, secretWord)
-		}
-	}
-	return s
-}
-
-// scrub cuts every configured key out of bytes that came from a provider:
-// some echo the request's headers in their errors.
-func (c *Client) scrub(b []byte) []byte { return []byte(c.scrubText(string(b))) }

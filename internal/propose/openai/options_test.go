@@ -35,7 +35,7 @@ func TestOptionsFaults(t *testing.T) {
 		"Fine":     {reason: "As configured.", edit: func(*openai.Options) {}},
 		"None":     {reason: "Somebody must be asked.", edit: func(o *openai.Options) { o.Endpoints = nil }, err: "proposer openai: no endpoint is configured: name one under proposer.endpoints"},
 		"Prompts":  {reason: "Something must be said.", edit: func(o *openai.Options) { o.Prompts = nil }, err: "proposer openai: no prompts are loaded"},
-		"Reply":    {reason: "A known mode.", edit: func(o *openai.Options) { o.Reply = "text" }, err: `proposer openai: unknown reply "text", want json_schema, tool or json_object`},
+		"Reply":    {reason: "A known mode.", edit: func(o *openai.Options) { o.Reply = "text" }, err: `proposer openai: endpoint 1 (e1): unknown reply "text", want json_schema, tool, json_object or auto`},
 		"Scheme":   {reason: "HTTP.", edit: func(o *openai.Options) { o.Endpoints[0].BaseURL = "file:///etc" }, err: "proposer openai: endpoint 1 (e1): baseURL must be like https://host/v1"},
 		"Userinfo": {reason: "A URL is printed.", edit: func(o *openai.Options) { o.Endpoints[0].BaseURL = "http://u:p@h/v1" }, err: "proposer openai: endpoint 1 (e1): baseURL must have no user, query or fragment: a key belongs in apiKeyFile"},
 		"KeyLine":  {reason: "A header is one line.", edit: func(o *openai.Options) { o.Endpoints[0].Key = "a\nb" }, err: "proposer openai: endpoint 1 (e1): the API key holds a space or a control character"},

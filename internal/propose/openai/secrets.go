@@ -1,0 +1,76 @@
+package openai
+
+import (
+	"bytes"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/propose"
+)
+
+// minScrubbed is the length from which a key is looked for in replies. Shorter
+// ones are placeholders for servers without keys ("EMPTY", "none"), and cutting
+// those out would damage honest answers.
+const minScrubbed = 8
+
+// scrubText cuts every configured key out of words.
+func (c *Client) scrubText(s string) string {
+	for _, k := range c.secrets() {
+		s = strings.ReplaceAll(s, k, secretWord)
+	}
+	return s
+}
+
+func (c *Client) secrets() []string {
+	var out []string
+	for _, e := range c.endpoints {
+		if len(e.Key) >= minScrubbed {
+			out = append(out, string(e.Key))
+		}
+	}
+	return out
+}
+
+// clean makes a stranger's words fit to be shown. The keys are cut out between
+// the cleaning, which could join one again, and the cut, which could leave half.
+func (c *Client) clean(s string, limit int) string {
+	return propose.CleanText(c.scrubText(propose.CleanText(s, len(s))), limit)
+}
+
+// scrub cuts every configured key out of bytes that came from a provider: some
+// echo the request's headers in their errors. A reply that spells one with
+// escapes is not kept at all.
+func (c *Client) scrub(b []byte) []byte {
+	b = []byte(c.scrubText(string(b)))
+	plain := b
+	for range escapeDepth {
+		plain = unescape(plain)
+		for _, k := range c.secrets() {
+			if bytes.Contains(plain, []byte(k)) {
+				return []byte(`"the reply is not kept: it spells an API key"`)
+			}
+		}
+	}
+	return b
+}
+
+// escapeDepth: a completion is JSON, its content is JSON, and so may be what
+// that quotes.
+const escapeDepth = 3
+
+var escaped = regexp.MustCompile(`\\(?:u00[0-7][0-9a-fA-F]|[/\\"])`)
+
+// unescape undoes one layer of JSON's escapes of printable characters.
+func unescape(b []byte) []byte {
+	return escaped.ReplaceAllFunc(b, func(m []byte) []byte {
+		if m[1] != 'u' {
+			return m[1:]
+		}
+		n, err := strconv.ParseUint(string(m[2:]), 16, 8)
+		if err != nil {
+			return m
+		}
+		return []byte{byte(n)}
+	})
+}
