@@ -74,18 +74,22 @@ func (a actuators) items(ctx context.Context, service string, act spec.Action, d
 	default:
 		return []checkItem{subject{"executors/allowed", name}.skipped("%s is not in this version, which has %s and %s", act.Uses, execwebhook.Uses, execcommand.Uses)}
 	}
-	allowed := permitVerdict(subject{"executors/allowed", name}, act, permits(act))
-	if allowed.Result != resultOK {
+	refused := permits(act)
+	allowed := permitVerdict(subject{"executors/allowed", name}, act, refused)
+	if refused != nil && !lacksSecret(refused) {
 		return []checkItem{allowed}
 	}
+	// A status is asked without a signature.
 	seen := observe(ctx, act, a.key())
 	status := statusVerdict(subject{"executors/status", name}, act, seen)
 	out := []checkItem{allowed, status}
-	if act.Executor() == "webhook" {
+	if act.Executor() == "webhook" && refused == nil {
 		out = append(out, a.dry(ctx, service, act, dryRun, seen))
 	}
 	return out
 }
+
+func lacksSecret(err error) bool { return strings.HasPrefix(err.Error(), "secret ") }
 
 // permitVerdict judges whether an action could be sent at all.
 func permitVerdict(s subject, act spec.Action, err error) checkItem {
@@ -101,7 +105,7 @@ func permitVerdict(s subject, act spec.Action, err error) checkItem {
 	}
 	text := err.Error()
 	switch {
-	case strings.Contains(text, "secret "):
+	case lacksSecret(err):
 		return s.failed(text, fmt.Sprintf("name a file for %s under secrets in setpoint.yaml, and write the secret into it", act.Target.Secret))
 	case strings.Contains(text, "executors.webhook.allow"):
 		return s.failed(text, "add the URL, or one above it, to executors.webhook.allow in setpoint.yaml")

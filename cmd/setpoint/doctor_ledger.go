@@ -162,8 +162,12 @@ func writerVerdict(s subject, w writer) checkItem {
 	if holder <= 0 {
 		holder = w.signed
 	}
+	free := w.told && !w.held || !w.told && (w.signed == 0 || !w.alive)
 	switch {
-	case w.told && !w.held, !w.told && (w.signed == 0 || !w.alive):
+	case free && w.answers:
+		return s.warned("an agent answers on the socket, and nobody holds the writer lock: it writes another ledger, or none",
+			"look at the log of the agent and at its configuration: ledger.sqlite.path and web.socket there must be those of this one")
+	case free:
 		return s.fine("the writer lock is free: no agent runs, and commands write by themselves")
 	case !w.answers:
 		return s.warned(fmt.Sprintf("process %d holds the writer lock, and no agent answers on the socket: commands cannot write", holder),

@@ -115,12 +115,15 @@ func (e *examination) webhookItem(ctx context.Context, r config.Receiver) checkI
 // all that is shown of the URL, whose path often is a secret.
 func connectVerdict(s subject, address string, encrypted bool, err error) checkItem {
 	var unverified *tls.CertificateVerificationError
+	var foreign tls.RecordHeaderError
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &dns):
 		return s.failed("no address for "+address+": "+execute.CleanText(dns.Err, 80), "correct the host in url of receiver "+s.name+", or the name server of this host")
 	case errors.As(err, &unverified):
 		return s.failed("TLS with "+address+": "+execute.CleanText(unverified.Err.Error(), 200), "renew the certificate there, or add its authority to those of this host")
+	case errors.As(err, &foreign):
+		return s.failed("TLS with "+address+": what answers there speaks no TLS", "let url of receiver "+s.name+" begin with http://, or name the port that speaks TLS")
 	case err != nil:
 		return s.failed("no connection to "+address+": "+execute.CleanText(err.Error(), 200), "look whether receiver "+s.name+" runs and is reached from this host")
 	case encrypted:

@@ -98,11 +98,11 @@ func paint(word string, body bool) string {
 	code := plain
 	if body {
 		switch word {
-		case "breached", "deny", "denied", "worsened", "in-doubt", "open":
+		case "breached", "deny", "denied", "worsened", "in-doubt", "open", resultFail:
 			code = red
-		case "met", "auto", "approved", "executed", "recovered", "improved":
+		case "met", "auto", "approved", "executed", "recovered", "improved", resultOK:
 			code = green
-		case "unknown", "approval", "escalate", "pending", "hold", "frozen":
+		case "unknown", "approval", "escalate", "pending", "hold", "frozen", resultWarn:
 			code = yellow
 		}
 	}

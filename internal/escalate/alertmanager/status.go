@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 	"time"
 
+	"github.com/go-openapi/runtime"
 	"github.com/prometheus/alertmanager/api/v2/client/general"
 	"github.com/prometheus/alertmanager/api/v2/models"
 
@@ -48,9 +51,21 @@ func (r *Receiver) Status(ctx context.Context) (Status, error) {
 // ErrSilences says that Alertmanager answers, and its silences cannot be read.
 var ErrSilences = errors.New("the silences cannot be read")
 
-// brief keeps a stranger's page out of what is shown.
+// brief says what an answer was, without the words of the library, which quote
+// Go types and a stranger's page.
 func brief(err error) error {
-	return errors.New(execute.CleanText(readable(err).Error(), 200))
+	var other *runtime.APIError
+	var net *url.Error
+	text := readable(err).Error()
+	switch {
+	case errors.As(err, &other):
+		return fmt.Errorf("HTTP %d", other.Code)
+	case errors.As(err, &net), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return errors.New(execute.CleanText(text, 200))
+	case strings.Contains(text, "status 500"):
+		return errors.New("HTTP 500")
+	}
+	return errors.New("the answer is not that of Alertmanager's API v2: another server, or a page to log in")
 }
 
 func statusOf(s *models.AlertmanagerStatus) (Status, bool) {
