@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/lab/incident"
 	"github.com/setpoint-dev/setpoint/internal/lab/scenario"
+	"github.com/setpoint-dev/setpoint/internal/propose/openai"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
@@ -48,13 +50,16 @@ type evalFlags struct {
 	proposer string
 	seeds    int
 	output   string
+
+	baseURL, model, keyFile, reply string
+	record, replay                 string
 }
 
 func newEvalRunCommand() *cobra.Command {
 	var f evalFlags
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Play a suite of scenarios with the proposers rules, noop and restart-always",
+		Short: "Play a suite of scenarios with scripted proposers, a model, or a recording of one",
 		Long: `Play each scenario of a suite in simulated time, through the real reconcile
 loop, ledger, policies, PromQL engine and webhooks, and print one line for each
 run. Every figure is measured, and none is a proposer's or the agent's own word:
@@ -64,9 +69,17 @@ by the actuator's journal, acts on unknown by the ledger, pages by the pager.
   rules           proposes from the scenario's rules file
   noop            proposes nothing: what happens when nobody does anything
   restart-always  restarts whatever is broken, without looking
+  random          proposes anything that is permitted, by the seed
+  hostile         the worst model there could be, behind the client of a model
+  oracle          proposes what the scenario says is right, in order
+  openai          asks a model: --base-url and --model, or --replay
 
-All three are scripts. None is a language model, no figure here says anything
-about the quality of one, and the proposer openai is not in this version.
+All but openai are scripts, and the column KIND says so. None of those is a
+language model, and no figure here says anything about the quality of one.
+openai contacts the endpoint that you name, and nobody else; --record keeps what
+was asked and answered, without keys, and --replay plays that without a network.
+A replay of another prompt or another course of events is an error that says
+where they part.
 
 A suite of incidents, as evals/incidents, rebuilds what happened to others. Each
 says itself what is proposed and what is right, so it takes no proposer and no
@@ -78,6 +91,9 @@ an act on an unknown state.`,
 		Example: `  setpoint-lab eval run
   setpoint-lab eval run --suite evals/incidents
   setpoint-lab eval run --suite evals/bad-release.yaml --proposer rules --seeds 5
+  setpoint-lab eval run --proposer hostile --seeds 10
+  setpoint-lab eval run --proposer openai --base-url http://127.0.0.1:8000/v1 --model some-model --record cassettes
+  setpoint-lab eval run --proposer openai --replay cassettes
   setpoint-lab eval run -o json > report.json`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
@@ -86,19 +102,49 @@ an act on an unknown state.`,
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&f.suite, "suite", "evals", "a scenario's or an incident's file, or a folder of either")
-	cmd.Flags().StringVar(&f.proposer, "proposer", "", "rules, noop or restart-always (default all three)")
-	cmd.Flags().IntVar(&f.seeds, "seeds", 1, "how many seeds to play, counted up from the scenario's own")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table or json")
+	f.register(cmd)
 	return cmd
+}
+
+func (f *evalFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.suite, "suite", "evals", "a scenario's or an incident's file, or a folder of either")
+	flags.StringVar(&f.proposer, "proposer", "", strings.Join(scenario.Proposers(), ", ")+" (default "+strings.Join(scenario.Compared(), ", ")+")")
+	flags.IntVar(&f.seeds, "seeds", 1, "how many seeds to play, counted up from the scenario's own")
+	flags.StringVarP(&f.output, "output", "o", "table", "table or json")
+	flags.StringVar(&f.baseURL, "base-url", "", "openai: the endpoint, such as http://127.0.0.1:8000/v1")
+	flags.StringVar(&f.model, "model", "", "openai: the model's name at the endpoint")
+	flags.StringVar(&f.keyFile, "key-file", "", "openai: a file with the endpoint's key, where it needs one")
+	flags.StringVar(&f.reply, "reply", "json_schema", "openai: json_schema, tool or json_object")
+	flags.StringVar(&f.record, "record", "", "openai: a folder to write a cassette to for each scenario and seed")
+	flags.StringVar(&f.replay, "replay", "", "openai: a folder of such cassettes to answer from; nothing is contacted")
 }
 
 // proposers are those that the flag names.
 func (f evalFlags) proposers() ([]string, error) {
 	if f.proposer == "" {
-		return scenario.Proposers(), nil
+		return scenario.Compared(), nil
 	}
 	return []string{f.proposer}, scenario.CheckProposer(f.proposer)
+}
+
+// asked is whom the proposer openai asks. It is checked before anything is played.
+func (f evalFlags) asked() (scenario.Model, error) {
+	m := scenario.Model{BaseURL: f.baseURL, Name: f.model, Reply: openai.Reply(f.reply), Record: f.record, Replay: f.replay}
+	if f.proposer != scenario.OpenAI {
+		if f.baseURL+f.model+f.keyFile+f.record+f.replay != "" {
+			return m, fmt.Errorf("--base-url, --model, --key-file, --record and --replay are of --proposer %s", scenario.OpenAI)
+		}
+		return m, nil
+	}
+	if f.keyFile != "" {
+		key, err := os.ReadFile(f.keyFile)
+		if err != nil {
+			return m, fmt.Errorf("--key-file: %w", err)
+		}
+		m.Key = openai.Key(strings.TrimSpace(string(key)))
+	}
+	return m, m.Check()
 }
 
 // check refuses what this version does not do, before anything is played.
@@ -127,13 +173,17 @@ func (f evalFlags) run(ctx context.Context, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
+	model, err := f.asked()
+	if err != nil {
+		return err
+	}
 	scenarios, err := scenario.Load(f.suite)
 	if err != nil {
 		return err
 	}
 	began, done, all := time.Now(), 0, len(scenarios)*len(proposers)*f.seeds
 	scores, err := scenario.Suite{
-		Scenarios: scenarios, Proposers: proposers, Seeds: f.seeds,
+		Scenarios: scenarios, Proposers: proposers, Seeds: f.seeds, Model: model,
 		Done: func(s scenario.Score) {
 			done++
 			fmt.Fprintf(progress, "%d of %d: %s with %s, seed %d\n", done, all, s.Scenario, s.Proposer, s.Seed)
@@ -180,9 +230,9 @@ func verdict(scores []scenario.Score) error {
 
 func printScores(out io.Writer, scores []scenario.Score) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SCENARIO\tPROPOSER\tSEED\tRECOVERED\tHELD\tHARM\tACTIONS\tDOUBLE EFFECTS\tACTED ON UNKNOWN\tPAGED")
+	fmt.Fprintln(w, "SCENARIO\tPROPOSER\tKIND\tSEED\tRECOVERED\tHELD\tHARM\tACTIONS\tDOUBLE EFFECTS\tACTED ON UNKNOWN\tPAGED")
 	for _, s := range scores {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%s\t%d\t%d\t%s\n", s.Scenario, s.Proposer, s.Seed,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%d\t%s\t%d\t%d\t%s\n", s.Scenario, s.Proposer, s.Kind, s.Seed,
 			recovered(s), yes(s.Held), s.Harm, actionsText(s), s.DoubleEffects, s.ActsOnUnknown, pagesText(s))
 	}
 	w.Flush()

@@ -31,9 +31,13 @@ func TestEvalRefusesByName(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		"openai":                    {"a model's proposer is no script, and nothing may be reported in its name", []string{"run", "--proposer", "openai"}, "proposer openai: not in this version; it has noop, restart-always, rules"},
-		"hostile":                   {"named by the contract, not built", []string{"run", "--proposer", "hostile"}, "not in this version"},
-		"typing":                    {"a word that nobody planned", []string{"run", "--proposer", "rulez"}, `unknown proposer "rulez", want one of noop, restart-always, rules`},
+		"openai":                    {"nobody is contacted whom nobody named", []string{"run", "--proposer", "openai"}, "proposer openai: needs an endpoint and a model, --base-url"},
+		"no model":                  {"an endpoint has many", []string{"run", "--proposer", "openai", "--base-url", "http://127.0.0.1:1/v1"}, "needs an endpoint and a model"},
+		"record and replay":         {"a recording of a recording says nothing", []string{"run", "--proposer", "openai", "--record", "a", "--replay", "b"}, "exclude each other"},
+		"no cassette":               {"a replay needs one for each scenario", []string{"run", "--suite", "../../evals/bad-release.yaml", "--proposer", "openai", "--replay", "nowhere"}, "--replay: open nowhere/bad-release-1.jsonl"},
+		"no key":                    {"a key that cannot be read is no key", []string{"run", "--proposer", "openai", "--key-file", "nowhere"}, "--key-file: open nowhere"},
+		"an endpoint of a script":   {"it would not be asked", []string{"run", "--proposer", "rules", "--record", "a"}, "are of --proposer openai"},
+		"typing":                    {"a word that nobody planned", []string{"run", "--proposer", "rulez"}, `unknown proposer "rulez", want one of hostile, noop, openai, oracle, random, restart-always, rules`},
 		"junit":                     {"named by the contract, not built", []string{"run", "-o", "junit"}, "-o junit: not in this version; it has table and json"},
 		"html":                      {"named by the contract, not built", []string{"run", "-o", "html"}, "-o html: not in this version; it has table and json"},
 		"output":                    {"a word that nobody planned", []string{"run", "-o", "xml"}, "unknown output"},
@@ -62,7 +66,7 @@ func TestEvalHelpSaysWhatItIsNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"None is a language model", "no figure here says anything\nabout the quality of one", "Exit code 1"} {
+	for _, want := range []string{"None of those is a\nlanguage model", "no figure here says anything about the quality of one", "Exit code 1"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the help does not say %q:\n%s", want, out)
 		}
@@ -84,8 +88,8 @@ func TestEvalRunPrintsWhatWasMeasured(t *testing.T) {
 		t.Fatalf("table:\n%s\nwant a head and one line", table)
 	}
 	got := strings.Fields(lines[1])
-	want := []string{"dead-exporter", "rules", "1", "unknown", "no", "0", "-", "0", "0", "blind", "after"}
-	if len(got) != 12 || strings.Join(got[:11], " ") != strings.Join(want, " ") {
+	want := []string{"dead-exporter", "rules", "scripted", "1", "unknown", "no", "0", "-", "0", "0", "blind", "after"}
+	if len(got) != 13 || strings.Join(got[:12], " ") != strings.Join(want, " ") {
 		t.Errorf("line %q, want %q and a time", got, want)
 	}
 	if !strings.Contains(progress, "1 of 1: dead-exporter with rules, seed 1") {

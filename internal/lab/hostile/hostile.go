@@ -48,7 +48,9 @@ type Model struct {
 	mu  sync.Mutex
 	rng *rand.Rand
 	v   Vocabulary
-	n   int
+	// sight are the actions that the request at hand names.
+	sight []spec.Action
+	n     int
 }
 
 // New makes a model of that seed.
@@ -121,13 +123,20 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var quotedWord = regexp.MustCompile(`"([A-Za-z0-9._:@/+-]{1,60})"`)
 
-// learn takes the words of a prompt: it is where permitted values stand.
+// learn takes the words of a prompt: it is where permitted values and the actions
+// of this pass stand.
 func (m *Model) learn(request []byte) {
 	var q struct {
 		Messages []struct{ Content string }
 	}
 	if json.Unmarshal(request, &q) != nil {
 		return
+	}
+	m.sight = nil
+	for _, a := range m.v.Actions {
+		if strings.Contains(string(request), `\"`+a.Name+`\"`) {
+			m.sight = append(m.sight, a)
+		}
 	}
 	for _, msg := range q.Messages {
 		for _, found := range quotedWord.FindAllStringSubmatch(msg.Content, -1) {

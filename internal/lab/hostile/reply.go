@@ -46,6 +46,9 @@ func (m *Model) valid() []member {
 	action, parameters := quote(pick(r, []string{"none", "escalate"})), "{}"
 	if len(m.v.Actions) > 0 && r.IntN(12) > 0 {
 		a := pick(r, m.v.Actions)
+		if len(m.sight) > 0 && r.IntN(3) > 0 {
+			a = pick(r, m.sight)
+		}
 		action, parameters = quote(a.Name), m.parameters(a)
 	}
 	out := []member{{`"action"`, action}, {`"parameters"`, parameters}, {`"rationale"`, quote(m.rationale())}}

@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
-// The proposers of this version. None of them is a language model, and what
-// they reach says nothing about one.
+// The proposers. All but OpenAI are scripts, and what those reach says nothing
+// about any language model.
 const (
 	// Noop proposes nothing: what the service does when left alone.
 	Noop = "noop"
@@ -22,47 +22,70 @@ const (
 	RestartAlways = "restart-always"
 	// Rules is the scenario's rules file.
 	Rules = "rules"
+	// Random proposes anything that is permitted, by chance.
+	Random = "random"
+	// Hostile is the worst model there could be, behind the client of a model.
+	Hostile = "hostile"
+	// Oracle proposes what the scenario says is right, in order. It is no proposer
+	// that anybody could have: it shows what the loop itself costs.
+	Oracle = "oracle"
+	// OpenAI is a model behind an endpoint, or a recording of one.
+	OpenAI = "openai"
 )
 
-// Proposers are those of this version, sorted.
-func Proposers() []string { return []string{Noop, RestartAlways, Rules} }
+// Proposers are all, sorted.
+func Proposers() []string {
+	return []string{Hostile, Noop, OpenAI, Oracle, Random, RestartAlways, Rules}
+}
 
-// Planned are proposers that the contract names and this version refuses.
-func Planned() []string { return []string{"hostile", "openai", "oracle", "random"} }
+// Compared are those that a suite is played with where nobody says otherwise:
+// nothing, no thought, and what a person wrote.
+func Compared() []string { return []string{Noop, RestartAlways, Rules} }
 
 // CheckProposer reports whether a proposer can be run, and says which can.
 func CheckProposer(name string) error {
-	switch {
-	case slices.Contains(Proposers(), name):
+	if slices.Contains(Proposers(), name) {
 		return nil
-	case slices.Contains(Planned(), name):
-		return fmt.Errorf("proposer %s: not in this version; it has %s", name, words(Proposers()))
 	}
 	return fmt.Errorf("unknown proposer %q, want one of %s", name, words(Proposers()))
 }
 
 // newProposer makes the proposer of that name for a scenario.
-func newProposer(name string, s Scenario, set spec.Set) (reconcile.Proposer, error) {
-	switch name {
+func (w *world) newProposer(o Options) (reconcile.Proposer, error) {
+	switch o.Proposer {
 	case Noop:
-		return scripted{name, nothing}, nil
+		return scripted{Noop, nothing}, nil
 	case RestartAlways:
-		return scripted{name, restart}, nil
+		return scripted{RestartAlways, restart}, nil
+	case Random:
+		return scripted{Random, newRandom(o.Seed).propose}, nil
+	case Oracle:
+		return scripted{Oracle, w.s.Right.propose}, nil
 	case Rules:
-		data, err := os.ReadFile(s.Rules)
+		book, err := readRules(w.s, w.set)
 		if err != nil {
-			return nil, fmt.Errorf("scenario %s: rules: %w", s.Name, err)
-		}
-		book, err := rules.Load(spec.File{Name: s.Rules, Data: data})
-		if err != nil {
-			return nil, err
-		}
-		if err := book.Validate(set); err != nil {
 			return nil, err
 		}
 		return scripted{rules.Kind, book.Propose}, nil
+	case Hostile:
+		return w.hostile(o.Seed)
+	case OpenAI:
+		return w.model(o)
 	}
-	return nil, CheckProposer(name)
+	return nil, CheckProposer(o.Proposer)
+}
+
+// readRules reads the rules of a scenario, which must fit its documents.
+func readRules(s Scenario, set spec.Set) (*rules.Rules, error) {
+	data, err := os.ReadFile(s.Rules)
+	if err != nil {
+		return nil, fmt.Errorf("scenario %s: rules: %w", s.Name, err)
+	}
+	book, err := rules.Load(spec.File{Name: s.Rules, Data: data})
+	if err != nil {
+		return nil, err
+	}
+	return book, book.Validate(set)
 }
 
 // scripted is a proposer made of a function.

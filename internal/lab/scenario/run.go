@@ -9,8 +9,11 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/execute/executetest"
 	"github.com/setpoint-dev/setpoint/internal/lab/shop"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/reconcile"
+	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
 // scrape is how often the shop is measured, in simulated time.
@@ -20,6 +23,12 @@ const scrape = 15 * time.Second
 type Options struct {
 	Proposer string
 	Seed     int
+	// Model is whom the proposer openai asks.
+	Model Model
+	// Policy is asked in the place of the shipped one; nil: the shipped one.
+	Policy reconcile.Policy
+	// Inspect is shown what the oracles hold when the run is over; it may be nil.
+	Inspect func(Oracles) error
 	// Logger is the agent's; nil discards its log.
 	Logger *slog.Logger
 }
@@ -40,10 +49,26 @@ func Run(ctx context.Context, s Scenario, o Options) (score Score, err error) {
 	if err == nil {
 		err = w.play(ctx)
 	}
+	if err == nil && w.whole != nil {
+		err = w.whole()
+	}
 	if err != nil {
 		return Score{}, fmt.Errorf("scenario %s, proposer %s, seed %d: %w", s.Name, o.Proposer, o.Seed, err)
 	}
-	return w.score(ctx, o)
+	score, err = w.score(ctx, o)
+	if err == nil && o.Inspect != nil {
+		err = o.Inspect(Oracles{Documents: w.set, Journal: w.shop.Journal(), Ledger: w.store})
+	}
+	return score, err
+}
+
+// Oracles are what no proposer can write to.
+type Oracles struct {
+	Documents spec.Set
+	// Journal is the actuator's.
+	Journal []executetest.Record
+	// Ledger is open until the function that is shown it returns.
+	Ledger ledger.Store
 }
 
 // play lets time pass: first the healthy hours that the long windows need, then

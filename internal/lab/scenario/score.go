@@ -17,8 +17,10 @@ import (
 type Score struct {
 	Scenario string `json:"scenario"`
 	Proposer string `json:"proposer"`
-	Seed     int    `json:"seed"`
-	Service  string `json:"service"`
+	// Kind says what stands behind the proposer: scripted, model, or recorded.
+	Kind    string `json:"kind"`
+	Seed    int    `json:"seed"`
+	Service string `json:"service"`
 	// State is that of the service's SLO at the end, by the engine over the
 	// judge window: met, breached (missed) or unknown.
 	State compare.State `json:"state"`
@@ -69,7 +71,7 @@ type Page struct {
 // score reads the oracles.
 func (w *world) score(ctx context.Context, o Options) (Score, error) {
 	out := Score{
-		Scenario: w.s.Name, Proposer: o.Proposer, Seed: o.Seed, Service: w.s.Right.Service,
+		Scenario: w.s.Name, Proposer: o.Proposer, Kind: o.kind(), Seed: o.Seed, Service: w.s.Right.Service,
 		Harm: w.shop.Harm(), Actions: []Action{}, Pages: []Page{}, Wrong: []string{},
 	}
 	if err := w.measured(ctx, &out); err != nil {

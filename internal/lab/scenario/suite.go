@@ -12,6 +12,8 @@ import (
 type Suite struct {
 	Scenarios []Scenario
 	Proposers []string
+	// Model is whom the proposer openai asks.
+	Model Model
 	// Seeds is how many seeds, counted up from each scenario's own.
 	Seeds int
 	// Done, when set, is told of each run as it ends; the calls do not overlap.
@@ -29,7 +31,7 @@ func (s Suite) Play(ctx context.Context) ([]Score, error) {
 	for _, sc := range s.Scenarios {
 		for _, p := range s.Proposers {
 			for i := range s.Seeds {
-				runs = append(runs, run{sc, Options{Proposer: p, Seed: sc.Seed + i}})
+				runs = append(runs, run{sc, Options{Proposer: p, Seed: sc.Seed + i, Model: s.Model}})
 			}
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
+	"strings"
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
@@ -33,6 +35,10 @@ const (
 	unlimited = 1e6
 )
 
+// actuatorURL is where the documents say that the shop's actuator is. The port on
+// loopback is another one in each run, and a digest covers its target.
+const actuatorURL = "http://actuator.internal"
+
 // actuatorSecret signs what is sent to the shop's actuator.
 const actuatorSecret = "scenario"
 
@@ -41,12 +47,18 @@ type world struct {
 	s   Scenario
 	now *clock
 
-	set    spec.Set
-	shop   *shop.Shop
-	engine *prom.Engine
-	pager  *pager.Pager
-	cfg    config.Config
-	loop   *reconcile.Reconciler
+	set spec.Set
+	// actuator is the shop's, as host and port.
+	actuator string
+	shop     *shop.Shop
+	engine   *prom.Engine
+	pager    *pager.Pager
+	cfg      config.Config
+	store    *sqlite.Store
+	loop     *reconcile.Reconciler
+	// whole says after the run whether the proposer could say all it had to; nil:
+	// it is a script.
+	whole func() error
 
 	// began is the start of the agent.
 	began time.Time
@@ -71,13 +83,14 @@ func newWorld(ctx context.Context, s Scenario, o Options, dir string) (*world, e
 	if err != nil {
 		return w, err
 	}
-	if w.set, err = loadDocuments(s.Documents, actuator); err != nil {
+	w.actuator = strings.TrimPrefix(actuator, "http://")
+	if w.set, err = loadDocuments(s.Documents, actuatorURL); err != nil {
 		return w, err
 	}
 	if _, ok := w.set.Service(s.Right.Service); !ok {
 		return w, fmt.Errorf("scenario %s: documents %s have no service %s", s.Name, s.Documents, s.Right.Service)
 	}
-	w.cfg = configure(w.set, s, actuator)
+	w.cfg = configure(w.set, s, actuatorURL)
 	options, err := w.options(ctx, o, dir)
 	if err != nil {
 		return w, err
@@ -97,15 +110,22 @@ func (w *world) options(ctx context.Context, o Options, dir string) (reconcile.O
 	if out.Measurer, err = w.measurer(ctx); err != nil {
 		return out, err
 	}
-	if out.Proposer, err = newProposer(o.Proposer, w.s, w.set); err != nil {
+	if out.Proposer, err = w.newProposer(o); err != nil {
 		return out, err
 	}
 	if out.Policy, err = rego.Load(policies.FS, rego.Options{Deadline: patience}); err != nil {
 		return out, err
 	}
+	if o.Policy != nil {
+		out.Policy = o.Policy
+	}
 	hook, err := webhook.New(webhook.Options{
 		Allow: w.cfg.Executors.Webhook.Allow, Now: w.now.time,
 		Secret: func(string) ([]byte, bool) { return []byte(actuatorSecret), true },
+		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, network, w.actuator)
+		},
 	})
 	if err != nil {
 		return out, err
@@ -123,7 +143,7 @@ func (w *world) options(ctx context.Context, o Options, dir string) (reconcile.O
 		return out, err
 	}
 	w.closers = append(w.closers, store.Close)
-	out.Store = store
+	w.store, out.Store = store, store
 	return out, nil
 }
 
