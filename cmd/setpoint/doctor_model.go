@@ -116,7 +116,7 @@ func (s endpointSeen) verdicts() []checkItem {
 	if answers.Result == resultFail {
 		return []checkItem{answers}
 	}
-	return []checkItem{answers, s.form(), s.whole(), s.latency(), s.price()}
+	return []checkItem{answers, s.form(), s.whole(), s.proposal(), s.latency(), s.price()}
 }
 
 func (s endpointSeen) answers() checkItem {
@@ -124,7 +124,7 @@ func (s endpointSeen) answers() checkItem {
 	name := s.endpoint.Name
 	if s.Fault == "" {
 		served := ""
-		if s.ServedModel != "" && s.ServedModel != s.endpoint.Model {
+		if s.ServedModel != "" && s.ServedModel != "unknown" && s.ServedModel != s.endpoint.Model {
 			served = ", and calls it " + s.ServedModel
 		}
 		return at.fine("answers for model %s%s", s.endpoint.Model, served)
@@ -217,20 +217,36 @@ func orNone(ws []string) string {
 
 // whole judges whether a prompt of the configured size reaches the model.
 func (s endpointSeen) whole() checkItem {
-	at := s.about("prompt")
+	return promptVerdict(s.about("prompt"), s.Probed, s.proposer.PromptTokens)
+}
+
+func promptVerdict(at subject, p openai.Probed, promptTokens int) checkItem {
 	counted := "it counts no tokens"
-	if s.CountedTokens > 0 {
-		counted = fmt.Sprintf("it counted %d", s.CountedTokens)
+	if p.CountedTokens > 0 {
+		counted = fmt.Sprintf("it counted %d", p.CountedTokens)
 	}
-	text := fmt.Sprintf("of a prompt of about %d tokens %s", s.EstimatedTokens, counted)
-	if s.Truncated {
-		return at.failed(text+", and its front is cut off: the rules and the catalogue stand there",
-			fmt.Sprintf("raise the context of the server behind endpoint %s (for ollama num_ctx, for llama.cpp --ctx-size, for vLLM --max-model-len) above promptTokens + 1024, or lower proposer.promptTokens (%d)", at.name, s.proposer.PromptTokens))
-	}
-	if s.EstimatedTokens == 0 {
+	text := fmt.Sprintf("of a prompt of about %d tokens %s", p.EstimatedTokens, counted)
+	switch {
+	case p.Truncated:
+		return at.failed(text+", and its front is cut off, where the rules and the catalogue stand: "+p.PromptDetail,
+			fmt.Sprintf("raise the context of the server behind endpoint %s (num_ctx for ollama, --ctx-size for llama.cpp, --max-model-len for vLLM) above promptTokens and 1024 for the reply, or lower proposer.promptTokens (%d)", at.name, promptTokens))
+	case p.PromptDetail != "":
+		return at.warned("whether a long prompt arrives whole is "+p.PromptDetail,
+			fmt.Sprintf("look at the log of the server behind endpoint %s, then `setpoint doctor --only model` again", at.name))
+	case p.EstimatedTokens == 0:
 		return at.skipped("not tried")
 	}
 	return at.fine("%s; its front arrives", text)
+}
+
+// proposal judges what one question, as an incident would put it, was answered.
+func (s endpointSeen) proposal() checkItem {
+	at := s.about("proposal")
+	if s.ProposalFault == "" {
+		return at.fine("a question about a service that does not exist gets a valid proposal")
+	}
+	return at.warned("a question about a service that does not exist gets no valid proposal: "+s.ProposalFault,
+		fmt.Sprintf("after one repair turn nobody would propose: see the form above, or take a model that does better for endpoint %s; `setpoint plan --propose` asks about a real one", at.name))
 }
 
 func (s endpointSeen) latency() checkItem {
@@ -239,6 +255,9 @@ func (s endpointSeen) latency() checkItem {
 
 // latencyVerdict judges how long one proposal takes.
 func latencyVerdict(at subject, took, timeout time.Duration) checkItem {
+	if took == 0 {
+		return at.skipped("no proposal was answered")
+	}
 	text := fmt.Sprintf("one proposal takes %s, timeout is %s", took.Round(time.Millisecond), timeout)
 	if took > timeout/2 {
 		return at.warned(text+": under load it would not answer in time",
