@@ -48,3 +48,11 @@ func (m *model) Propose(ctx context.Context, req propose.Request) reconcile.Prop
 	p, usage := m.client.Propose(ctx, req)
 	return reconcile.Proposed{Proposal: p, Exchanges: usage.Exchanges}
 }
+
+// learn finds out in the background how the endpoints with reply auto are to be
+// asked. A single look does not wait for it, and asks with json_schema.
+func learn(ctx context.Context, p reconcile.Proposer, f purpose) {
+	if m, ok := p.(*model); ok && f.send {
+		go m.client.Learn(ctx)
+	}
+}

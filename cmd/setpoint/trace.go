@@ -11,6 +11,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/setpoint-dev/setpoint/internal/propose/openai"
 )
 
 // traceVariables are those that ask for traces. Without one of them nothing is
@@ -48,4 +50,10 @@ func newTracer(ctx context.Context, getenv func(string) string) (t trace.Tracer,
 		_ = provider.Shutdown(last) // A trace that is lost stops nobody.
 	}
 	return provider.Tracer("setpoint"), flush, nil
+}
+
+// traced lets the spans of a model's requests, which hang under the span of the
+// pass, hold what was asked and answered, if the environment says so.
+func (a *app) traced(o *openai.Options) {
+	o.CaptureContent = a.getenv(openai.CaptureVariable) == "true"
 }

@@ -43,9 +43,10 @@ func (a *app) wire(ctx context.Context, s site, store ledger.Store, f purpose) (
 	inFile := &fileRules{site: s}
 	var proposer reconcile.Proposer = inFile
 	if f.ask {
-		if proposer, err = s.proposer(inFile); err != nil {
+		if proposer, err = s.proposer(inFile, a.traced); err != nil {
 			return nil, err
 		}
+		learn(ctx, proposer, f)
 	}
 	executors, err := s.executors(a.now)
 	if err != nil {
@@ -198,8 +199,8 @@ func (s site) checkSecrets(log *slog.Logger) error {
 	return nil
 }
 
-// proposer is the configured one.
-func (s site) proposer(inFile *fileRules) (reconcile.Proposer, error) {
+// proposer is the configured one; a client of a model is made with what is set.
+func (s site) proposer(inFile *fileRules, set ...func(*openai.Options)) (reconcile.Proposer, error) {
 	if s.cfg.Proposer.Provider != "openai" {
 		return inFile, nil
 	}
@@ -226,6 +227,9 @@ func (s site) proposer(inFile *fileRules) (reconcile.Proposer, error) {
 		o.Endpoints = append(o.Endpoints, openai.Endpoint{
 			Name: e.Name, BaseURL: e.BaseURL, Model: e.Model, Key: openai.Key(key.Reveal()), Timeout: e.Timeout, Reply: openai.Reply(e.Reply),
 		})
+	}
+	for _, f := range set {
+		f(&o)
 	}
 	client, err := openai.New(o)
 	if err != nil {

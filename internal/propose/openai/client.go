@@ -24,12 +24,15 @@ const Kind = "openai"
 // use. What it remembers, in memory only, is how each endpoint answered lately.
 type Client struct {
 	opts      Options
-	endpoints []*endpoint // behind pointers, so that no way to print shows a key
+	endpoints []*endpoint
 }
 
 // endpoint is one of them with what is known of it.
 type endpoint struct {
-	Endpoint
+	Endpoint // without its key
+	// key is a function, because printing a structure shows its hidden fields
+	// without asking how they want to be shown.
+	key  func() string
 	rest rest
 	// learned is the mode that it honours; nil while that is not known.
 	learned atomic.Pointer[Reply]
@@ -43,7 +46,9 @@ func New(o Options) (*Client, error) {
 	}
 	c := &Client{opts: o}
 	for _, e := range o.Endpoints {
-		c.endpoints = append(c.endpoints, &endpoint{Endpoint: e, rest: rest{random: o.Random}})
+		key := string(e.Key)
+		e.Key = ""
+		c.endpoints = append(c.endpoints, &endpoint{Endpoint: e, key: func() string { return key }, rest: rest{random: o.Random}})
 	}
 	c.opts.Endpoints = nil
 	return c, nil
@@ -123,7 +128,7 @@ func (a *asking) ask(ctx context.Context, e *endpoint, q question) (p propose.Pr
 		return f
 	}
 	s = a.send(ctx, e, t)
-	if s.fault == nil || !rules[s.fault.code].repair || ctx.Err() != nil {
+	if s.fault == nil || !rules[s.fault.code].repair || ctx.Err() != nil || e.rest.left(a.client.opts.Now()) {
 		return p, s, s.fault
 	}
 	again, err := q.again(t, s, a.client.opts.Prompts)

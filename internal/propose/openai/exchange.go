@@ -130,7 +130,20 @@ func check(resp *http.Response, body []byte) *fault {
 	if !utf8.Valid(body) || !json.Valid(body) {
 		return faultf(propose.FaultProvider, "the response is not one JSON document")
 	}
+	if isError(body) {
+		return faultf(propose.FaultProvider, "an error under status 200%s", providerMessage(body))
+	}
 	return nil
+}
+
+// isError reports an error in the place of an answer, which some gateways send
+// under status 200.
+func isError(body []byte) bool {
+	var b struct {
+		Error   json.RawMessage   `json:"error"`
+		Choices []json.RawMessage `json:"choices"`
+	}
+	return json.Unmarshal(body, &b) == nil && len(b.Choices) == 0 && len(b.Error) > 0 && string(b.Error) != "null"
 }
 
 func isJSON(contentType string) bool {

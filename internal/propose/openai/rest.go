@@ -52,6 +52,14 @@ func (r *rest) enter(now time.Time) (t ticket, from time.Time, ok bool) {
 	return ticket{trial: true}, time.Time{}, true
 }
 
+// left reports whether the endpoint is left alone: another question may have
+// been answered meanwhile with the demand to wait.
+func (r *rest) left(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.resting(now)
+}
+
 // resting: a clock that was set back does not prolong it.
 func (r *rest) resting(now time.Time) bool {
 	passed := now.Sub(r.since)

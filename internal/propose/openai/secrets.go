@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"regexp"
 	"strconv"
 	"strings"
@@ -25,8 +24,8 @@ func (c *Client) scrubText(s string) string {
 func (c *Client) secrets() []string {
 	var out []string
 	for _, e := range c.endpoints {
-		if len(e.Key) >= minScrubbed {
-			out = append(out, string(e.Key))
+		if k := e.key(); len(k) >= minScrubbed {
+			out = append(out, k)
 		}
 	}
 	return out
@@ -40,14 +39,19 @@ func (c *Client) clean(s string, limit int) string {
 
 // scrub cuts every configured key out of bytes that came from a provider: some
 // echo the request's headers in their errors. A reply that spells one with
-// escapes is not kept at all.
+// escapes, or with characters in between that nobody sees, is not kept at all.
 func (c *Client) scrub(b []byte) []byte {
+	keys := c.secrets()
+	if len(keys) == 0 {
+		return b
+	}
 	b = []byte(c.scrubText(string(b)))
 	plain := b
 	for range escapeDepth {
 		plain = unescape(plain)
-		for _, k := range c.secrets() {
-			if bytes.Contains(plain, []byte(k)) {
+		seen := propose.CleanText(string(plain), len(plain))
+		for _, k := range keys {
+			if strings.Contains(seen, k) {
 				return []byte(`"the reply is not kept: it spells an API key"`)
 			}
 		}
@@ -59,18 +63,18 @@ func (c *Client) scrub(b []byte) []byte {
 // that quotes.
 const escapeDepth = 3
 
-var escaped = regexp.MustCompile(`\\(?:u00[0-7][0-9a-fA-F]|[/\\"])`)
+var escaped = regexp.MustCompile(`\\(?:u[0-9a-fA-F]{4}|[/\\"])`)
 
-// unescape undoes one layer of JSON's escapes of printable characters.
+// unescape undoes one layer of JSON's escapes, but those of line breaks.
 func unescape(b []byte) []byte {
 	return escaped.ReplaceAllFunc(b, func(m []byte) []byte {
 		if m[1] != 'u' {
 			return m[1:]
 		}
-		n, err := strconv.ParseUint(string(m[2:]), 16, 8)
+		n, err := strconv.ParseUint(string(m[2:]), 16, 16)
 		if err != nil {
 			return m
 		}
-		return []byte{byte(n)}
+		return []byte(string(rune(n)))
 	})
 }

@@ -60,7 +60,7 @@ func (c *Client) send(ctx context.Context, e *endpoint, t turn) said {
 const maxFaultText = 300
 
 func (c *Client) api(e *endpoint, x *exchange) *api.Client {
-	cfg := api.DefaultConfig(string(e.Key))
+	cfg := api.DefaultConfig(e.key())
 	cfg.BaseURL = e.BaseURL
 	cfg.HTTPClient = &http.Client{Transport: x, CheckRedirect: noRedirect}
 	return api.NewClientWithConfig(cfg)
