@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -48,6 +49,9 @@ func (e *examination) rulesItem() checkItem {
 			"write "+path+" with what is safe without a model (`rules: []` proposes nothing), or take the warning as your choice")
 	}
 	r, err := e.site.rules()
+	if _, gone := os.Stat(path); errors.Is(gone, fs.ErrNotExist) {
+		return s.failed("there is no such file: `run` does not start", "write "+path+" (`rules: []` proposes nothing), or name another as proposer.rules in setpoint.yaml")
+	}
 	if err != nil {
 		return s.failed(faultsText(err), "correct "+path+"; `setpoint validate` shows every fault with file and line")
 	}
