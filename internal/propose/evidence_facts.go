@@ -16,7 +16,7 @@ type serviceFacts struct {
 	State        word   `json:"state"`
 	Reason       word   `json:"reason"`
 	SinceSeconds number `json:"sinceSeconds"`
-	Warming      bool   `json:"warming"`
+	Warming      bool   `json:"warming,omitempty"`
 }
 
 type objectiveFacts struct {

@@ -29,7 +29,7 @@ const olderRepair = `---
 id: propose.repair
 version: 0
 ---
-Your last answer cannot be used: {{.Fault}}. Answer once more, with exactly one JSON object with exactly the keys action, parameters and rationale, and nothing before or after it.
+That answer cannot be used: {{.Fault}}. Answer once more with exactly one JSON object with exactly the keys action, parameters and rationale, and nothing before or after it.
 `
 
 type promptFile struct {

@@ -160,6 +160,31 @@ func TestOnlyThePrompt(t *testing.T) {
 	}
 }
 
+// TestRepairTurn: after a reply that was none, the evidence is that of the
+// question, however the repair turn is worded.
+func TestRepairTurn(t *testing.T) {
+	t.Parallel()
+	ps, err := propose.LoadPrompts(prompts.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	system, user, err := ps.Render(request(t, "checkout"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	repair, err := ps.Repair(`the key "rationale" is missing; {"action": "<name>"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := func(role, content string) map[string]any { return map[string]any{"role": role, "content": content} }
+	status, answer := post(t, serve(t, shopRules(t))+"/v1/chat/completions", body(t, map[string]any{
+		"model": model.Name, "messages": []any{turn("system", system), turn("user", user), turn("assistant", "{}"), turn("user", repair)},
+	}))
+	if status != http.StatusOK || !strings.Contains(answer, `{\"action\":\"rollback\"`) {
+		t.Errorf("HTTP %d %s, want a rollback", status, answer)
+	}
+}
+
 func body(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)

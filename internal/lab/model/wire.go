@@ -1,12 +1,13 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/setpoint-dev/setpoint/internal/propose"
 )
@@ -76,31 +77,37 @@ func (q request) check() error {
 	return nil
 }
 
-// question is the last message of role user.
+// question is the last message of role user that evidence can be read from: a
+// repair turn follows it, and says only what was wrong. Without one it is the
+// last message of role user.
 func (q request) question() string {
-	for i := len(q.Messages) - 1; i >= 0; i-- {
-		if q.Messages[i].Role == "user" {
-			return string(q.Messages[i].Content)
+	last := ""
+	for _, m := range slices.Backward(q.Messages) {
+		if m.Role != "user" {
+			continue
 		}
+		if _, err := Read(string(m.Content)); err == nil {
+			return string(m.Content)
+		}
+		last = cmp.Or(last, string(m.Content))
 	}
-	return ""
+	return last
 }
 
-// usage is an estimate, four characters to a token, like ours.
+// usage is an estimate, like ours.
 func (q request) usage(m message) usage {
-	asked, given := 0, 0
+	var u usage
 	for _, in := range q.Messages {
-		asked += utf8.RuneCountInString(string(in.Content))
+		u.Prompt += propose.EstimateText(string(in.Content))
 	}
 	for _, text := range []*string{m.Content, m.Refusal} {
 		if text != nil {
-			given += utf8.RuneCountInString(*text)
+			u.Completion += propose.EstimateText(*text)
 		}
 	}
 	for _, c := range m.ToolCalls {
-		given += utf8.RuneCountInString(c.Function.Arguments)
+		u.Completion += propose.EstimateText(c.Function.Arguments)
 	}
-	u := usage{Prompt: propose.EstimateTokens(asked), Completion: propose.EstimateTokens(given)}
 	u.Total = u.Prompt + u.Completion
 	return u
 }

@@ -1,0 +1,13 @@
+// Package tokens holds the tests of what a question to a model costs, counted by
+// a public tokenizer: o200k_base, and cl100k_base beside it, whose vocabularies
+// come with the module and need no network. Nothing that ships uses one. Models
+// count differently; at run time the endpoint's own usage is what is recorded.
+//
+//	go test ./internal/lab/tokens -v
+//
+//	B11  -run Scenarios    tokens of a question of the shipped services, with its answer
+//	                       and one repair turn; at most 3,000, and the default promptTokens
+//	                       holds by the tokenizer too
+//	     -run FleetSize    the same bytes, whether the fleet has one service or 2,000
+//	     -run Estimate     our estimate against the tokenizer's count: never less
+package tokens
