@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,9 +45,11 @@ func request() propose.Request {
 	}
 }
 
+var loadPrompts = sync.OnceValues(func() (*propose.Prompts, error) { return propose.LoadPrompts(prompts.FS) })
+
 func options(t *testing.T, urls ...string) openai.Options {
 	t.Helper()
-	p, err := propose.LoadPrompts(prompts.FS)
+	p, err := loadPrompts()
 	if err != nil {
 		t.Fatal(err)
 	}
