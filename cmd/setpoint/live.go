@@ -100,6 +100,7 @@ func (a *app) live(ctx context.Context, s site, set spec.Set) (*liveItem, error)
 		return nil, err
 	}
 	i.judge(ctx)
+	i.evidence(ctx)
 	if ctx.Err() != nil {
 		return nil, errors.New("interrupted before every source had answered")
 	}

@@ -42,7 +42,7 @@ func (s *Source) AskAside(ctx context.Context, expr string, at time.Time) measur
 	}
 	return reading(s.turn(ctx, func(ctx context.Context) wire.Answer {
 		return s.call(ctx, limit, func(ctx context.Context) wire.Answer {
-			return s.query(ctx, expr, at, limit.Round(time.Millisecond)).At(at)
+			return s.query(ctx, expr, at, limit).At(at)
 		})
 	}))
 }

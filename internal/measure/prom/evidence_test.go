@@ -158,7 +158,10 @@ func TestRealEvidence(t *testing.T) {
 	s := source(t, startPrometheus(t, binary, t.TempDir(), "scrape_configs: [{job_name: shop, scrape_interval: 1s, scrape_timeout: 1s, "+
 		"static_configs: [{targets: ["+strconv.Quote(exporter.Listener.Addr().String())+"]}]}]"))
 	by := func(expr string) measure.Breakdown {
-		return measure.BreakdownOf("queue", []string{"version"}, s.AskAside(t.Context(), expr, measure.Instant(time.Now())))
+		// A deadline that is no whole number of seconds is told to the server too.
+		ctx, cancel := context.WithTimeout(t.Context(), 4900*time.Millisecond)
+		defer cancel()
+		return measure.BreakdownOf("queue", []string{"version"}, s.AskAside(ctx, expr, measure.Instant(time.Now())))
 	}
 	const summed = `sum by (version) (queue)`
 	var got measure.Breakdown

@@ -143,7 +143,8 @@ func (s *Source) query(ctx context.Context, expr string, at time.Time, limit tim
 	u := s.client.URL("/api/v1/query", nil)
 	form := u.Query()
 	form.Set("query", expr)
-	form.Set("timeout", limit.String())
+	// Whole seconds: Prometheus does not take 4.9s for a duration.
+	form.Set("timeout", (limit + time.Second - 1).Truncate(time.Second).String())
 	if !at.IsZero() {
 		form.Set("time", strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', -1, 64))
 	}
