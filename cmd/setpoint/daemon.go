@@ -24,6 +24,9 @@ func (d *daemon) view(use func(web.View)) {
 		Global: budget.Policy{Period: cfg.Budget.Period, Capacity: cfg.Budget.Capacity},
 		Files:  files, Now: d.app.now(),
 	}
+	if d.feed != nil {
+		v.Changes = d.feed.All()
+	}
 	d.loop.View(func(s *ledger.State) {
 		v.State = s
 		use(v)

@@ -47,6 +47,7 @@ func kinds() []kind {
 		{name: "drift", live: true, faults: true, show: showDrift},
 		{name: "decisions", show: list(web.Decisions, decisionsTable)},
 		{name: "pages", show: list(web.Pages, pagesTable)},
+		{name: "changes", show: showChanges},
 		{name: "freezes", show: list(web.Freezes, freezesTable)},
 	}
 }

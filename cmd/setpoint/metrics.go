@@ -9,6 +9,7 @@ import (
 type agentMetrics struct {
 	registry *prometheus.Registry
 	queries  *prometheus.CounterVec
+	changes  prometheus.Counter
 }
 
 func newAgentMetrics() *agentMetrics {
@@ -23,8 +24,11 @@ func newAgentMetrics() *agentMetrics {
 		queries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "setpoint_source_queries_total", Help: "Queries to a source by their result.",
 		}, []string{"source", "result"}),
+		changes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "setpoint_change_feed_errors_total", Help: "Lines of the change file that were left out, and faults that kept it from being read.",
+		}),
 	}
-	m.registry.MustRegister(built, m.queries,
+	m.registry.MustRegister(built, m.queries, m.changes,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -32,3 +36,5 @@ func newAgentMetrics() *agentMetrics {
 func (m *agentMetrics) queried(source, result string) {
 	m.queries.WithLabelValues(source, result).Inc()
 }
+
+func (m *agentMetrics) changesLost(n int) { m.changes.Add(float64(n)) }

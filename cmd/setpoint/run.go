@@ -17,6 +17,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/gate/rego/reload"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/measure/changefile"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
 	"github.com/setpoint-dev/setpoint/internal/web"
 )
@@ -128,6 +129,9 @@ func (a *app) daemon(ctx context.Context, s site, store *opened, log *slog.Logge
 	w, err := a.wire(ctx, s, store.Store, purpose{
 		ask: true, send: true, onQuery: metrics.queried,
 		onNote: func(source, text string) { log.Info("a source remarks", "source", source, "text", text) },
+		feed: changefile.Options{
+			Notice: func(text string) { log.Warn("the change feed", "text", text) }, Bad: metrics.changesLost,
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -148,6 +152,7 @@ func (a *app) daemon(ctx context.Context, s site, store *opened, log *slog.Logge
 	}
 	d.decisions.into(&w.options)
 	d.watchPolicies(ctx)
+	d.watchChanges()
 	return d, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	execcommand "github.com/setpoint-dev/setpoint/internal/execute/command"
 	execwebhook "github.com/setpoint-dev/setpoint/internal/execute/webhook"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/measure/changefile"
 	"github.com/setpoint-dev/setpoint/internal/measure/prom"
 	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/propose/openai"
@@ -29,6 +30,8 @@ type wiring struct {
 	site    site
 	options reconcile.Options
 	freezes *freezefile.Dir
+	// feed is nil without a change file.
+	feed *changefile.File
 }
 
 // wire makes the parts of the loop from the configuration. A nil store is a
@@ -61,6 +64,7 @@ func (a *app) wire(ctx context.Context, s site, store ledger.Store, f purpose) (
 		Executors: executors,
 		Receivers: receivers, Silencers: silencers, Freezes: w.freezes, Now: a.now,
 	}
+	w.showContext(a, measurer, f)
 	if s.rulesStandIn() {
 		w.options.Fallback = inFile
 	}
@@ -115,6 +119,8 @@ type purpose struct {
 	onQuery func(source, result string)
 	// onNote hears what sources remark, once each; nil hears nothing.
 	onNote func(source, text string)
+	// feed hears what is wrong with the change file.
+	feed changefile.Options
 }
 
 func newFleet(sources []config.Source, now func() time.Time, p purpose) (*prom.Fleet, error) {
