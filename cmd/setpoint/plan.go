@@ -78,34 +78,11 @@ func (a *app) planned(ctx context.Context, services []string, ask bool) ([]recon
 	if err != nil {
 		return nil, none, err
 	}
-	var store ledger.Store
-	r, err := readLedger(ctx, s)
-	switch {
-	case errors.Is(err, ledger.ErrMissing):
-		a.say("setpoint: no ledger yet, so this plan knows no past (`setpoint ledger init` creates one)")
-	case err != nil:
-		a.unreadable(err)
-	default:
-		store = readOnly{r}
-		defer func() { _ = r.Close() }() // It was only read.
-		a.cautionSeen(ctx, s, r)
-	}
-	w, err := a.wire(ctx, s, store, purpose{ask: ask})
+	loop, done, err := a.onlooker(ctx, s, ask)
 	if err != nil {
 		return nil, none, err
 	}
-	loop, err := reconcile.New(ctx, w.options)
-	if errors.Is(err, ledger.ErrCorrupt) {
-		a.unreadable(err)
-		w.options.Store = nil
-		loop, err = reconcile.New(ctx, w.options)
-	}
-	if err != nil {
-		return nil, none, err
-	}
-	if w.options.PolicyFault != "" {
-		a.say("setpoint: the policy does not load, so nothing could be done: %s", w.options.PolicyFault)
-	}
+	defer done()
 	for _, name := range services {
 		if _, ok := loop.Set().Service(name); !ok {
 			return nil, none, unknownService(loop.Set(), name)
@@ -113,6 +90,46 @@ func (a *app) planned(ctx context.Context, services []string, ask bool) ([]recon
 	}
 	results, err := loop.Plan(ctx, services, ask)
 	return results, web.Plan(loop.Set(), s.cfg.Limits.MaxMode, results), err
+}
+
+// onlooker is a loop that writes and sends nothing, over the ledger if there is
+// one, beside whoever writes it. The caller calls done.
+func (a *app) onlooker(ctx context.Context, s site, ask bool) (loop *reconcile.Reconciler, done func(), err error) {
+	var store ledger.Store
+	done = func() {}
+	r, err := readLedger(ctx, s)
+	switch {
+	case errors.Is(err, ledger.ErrMissing):
+		a.say("setpoint: no ledger yet, so no past is known (`setpoint ledger init` creates one)")
+	case err != nil:
+		a.unreadable(err)
+	default:
+		store = readOnly{r}
+		done = func() { _ = r.Close() } // It was only read.
+		a.cautionSeen(ctx, s, r)
+	}
+	defer func() {
+		if err != nil {
+			done()
+		}
+	}()
+	w, err := a.wire(ctx, s, store, purpose{ask: ask})
+	if err != nil {
+		return nil, done, err
+	}
+	loop, err = reconcile.New(ctx, w.options)
+	if errors.Is(err, ledger.ErrCorrupt) {
+		a.unreadable(err)
+		w.options.Store = nil
+		loop, err = reconcile.New(ctx, w.options)
+	}
+	if err != nil {
+		return nil, done, err
+	}
+	if w.options.PolicyFault != "" {
+		a.say("setpoint: the policy does not load, so nothing could be done: %s", w.options.PolicyFault)
+	}
+	return loop, done, nil
 }
 
 // detailedCode is the exit code of --detailed-exitcode.
