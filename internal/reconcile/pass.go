@@ -40,8 +40,10 @@ type pass struct {
 	// disputed says that another replica has just recorded another reading.
 	disputed string
 
-	// began is the start of an episode that this pass ends.
+	// began is the start of an episode that this pass ends, and cost what models
+	// were asked in it.
 	began time.Time
+	cost  ledger.Asking
 
 	step      step.Step
 	catalogue propose.Catalogue
@@ -170,7 +172,10 @@ func (p *pass) stateDrafts(s *ledger.State) ([]ledger.Draft, error) {
 	if known.State != compare.Met || known.Episode == "" || !held {
 		return nil, nil
 	}
-	p.began = known.EpisodeSince
+	p.began, p.cost = known.EpisodeSince, ledger.Asking{}
+	if known.Asked.Episode == known.Episode {
+		p.cost = known.Asked
+	}
 	d, err := ledger.RecoveredDraft(s, p.svc.Name)
 	return []ledger.Draft{d}, err
 }
@@ -200,6 +205,7 @@ func (p *pass) changed(entries []ledger.Entry) {
 		case ledger.KindRecovered:
 			p.r.log.Info("episode over", "service", p.svc.Name, "took", p.now.Sub(p.began))
 			p.r.tel.recovered(p.now.Sub(p.began))
+			p.r.tel.over(p.cost)
 		}
 	}
 }

@@ -38,8 +38,7 @@ type telemetry struct {
 	policyInfo     *prometheus.GaugeVec
 	policyFailed   prometheus.Gauge
 	shadowFailed   prometheus.Gauge
-	modelRequests  *prometheus.CounterVec
-	modelTokens    *prometheus.CounterVec
+	model          *modelTelemetry
 	writable       prometheus.Gauge
 	isFrozen       prometheus.Gauge
 	approvalsOpen  prometheus.Gauge
@@ -106,8 +105,7 @@ func newTelemetry(reg prometheus.Registerer) (*telemetry, error) {
 		policyInfo:     gauge("setpoint_policy_info", "1 for the policy that is loaded.", "revision"),
 		policyFailed:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_policy_reload_failed", Help: "1 while the policy on disk is not the one in force, because it does not load."}),
 		shadowFailed:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_policy_shadow_reload_failed", Help: "1 while the shadow policy on disk is not the one that is asked, because it does not load."}),
-		modelRequests:  counter("setpoint_model_requests_total", "Questions to a proposer by what came back.", "endpoint", "result"),
-		modelTokens:    counter("setpoint_model_tokens_total", "Tokens as the model's endpoint counted them.", "endpoint", "type"),
+		model:          newModelTelemetry(),
 		writable:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_ledger_writable", Help: "1 while the ledger can be written."}),
 		isFrozen:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_frozen", Help: "1 while a freeze holds everything or a service."}),
 		approvalsOpen:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_approvals_open", Help: "Tickets that wait for a person."}),
@@ -129,12 +127,12 @@ func (t *telemetry) register(reg prometheus.Registerer) error {
 		return nil
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{
+	for _, c := range append(t.model.collectors(),
 		t.passDuration, t.passes, t.lastPass, t.sweepLate, t.serviceState, t.errorBudget, t.measurementAge,
 		t.decisions, t.effects, t.outcomes, t.balance, t.pagesOpen, t.receiverFails, t.policyInfo, t.policyFailed, t.shadowFailed,
-		t.modelRequests, t.modelTokens, t.writable, t.isFrozen, t.approvalsOpen, t.approvalWait, t.driftAge, t.timeToMet,
+		t.writable, t.isFrozen, t.approvalsOpen, t.approvalWait, t.driftAge, t.timeToMet,
 		t.conflicts, t.clocksApart, t.storm, t.drifting, t.shadows, t.shadowDiffs,
-	} {
+	) {
 		errs = append(errs, reg.Register(c))
 	}
 	return errors.Join(errs...)
@@ -278,19 +276,6 @@ func (t *telemetry) effect(service, action string, e execute.Effect) {
 
 func (t *telemetry) outcome(service, action string, o compare.Outcome) {
 	t.outcomes.WithLabelValues(service, action, string(o)).Inc()
-}
-
-// asked counts a question; an endpoint is a name of setpoint.yaml.
-func (t *telemetry) asked(got Proposed) {
-	p := got.Proposal
-	for _, x := range got.Exchanges {
-		t.modelRequests.WithLabelValues(x.Endpoint, x.Result).Inc()
-		t.modelTokens.WithLabelValues(x.Endpoint, "input").Add(float64(max(0, x.InputTokens)))
-		t.modelTokens.WithLabelValues(x.Endpoint, "output").Add(float64(max(0, x.OutputTokens)))
-	}
-	if len(got.Exchanges) == 0 {
-		t.modelRequests.WithLabelValues(p.Proposer.Kind, string(p.Kind)).Inc()
-	}
 }
 
 func (t *telemetry) pages(pages []escalate.Page) {

@@ -94,7 +94,7 @@ func TestBounds(t *testing.T) {
 		}, fault: "provider-error: endpoint e1: the response is not one JSON document"},
 		"Headers": {reason: "Headers are bounded too.", h: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Flood", strings.Repeat("x", 256<<10))
-			w.WriteHeader(200)
+			w.WriteHeader(http.StatusOK)
 		}, fault: "unreachable: endpoint e1: net/http: server response headers exceeded 65536 bytes; aborted"},
 		"Drip": {reason: "A byte now and then is no answer.", h: drip, fault: "timeout: endpoint e1: no complete answer within the deadline"},
 		"Spaces": {reason: "White space without end is cut.", h: func(w http.ResponseWriter, _ *http.Request) {

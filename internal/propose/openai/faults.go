@@ -46,8 +46,7 @@ type rule struct {
 	health health
 }
 
-// rules is the whole of what follows a result; the last column of its
-// documentation is this table. A model that declined, or whose answer the
+// rules is the whole of what follows a result. A model that declined, or whose answer the
 // provider withheld, has answered: nobody is asked until one complies. An
 // answer without content gives nothing to repair.
 var rules = map[string]rule{
@@ -61,8 +60,8 @@ var rules = map[string]rule{
 	propose.FaultProvider:    {next: true, health: ill},
 	propose.FaultUnreachable: {next: true, health: ill},
 	propose.FaultTimeout:     {next: true, health: ill},
-	propose.FaultPrompt:      {next: true},
-	propose.FaultCanceled:    {},
+	propose.FaultPrompt:      {next: true, health: silent},
+	propose.FaultCanceled:    {health: silent},
 }
 
 // passing reports whether time heals what the endpoint answered. A key that is

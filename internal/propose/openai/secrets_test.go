@@ -96,7 +96,7 @@ func TestKeyIsNowhere(t *testing.T) {
 			for _, s := range recorder.Ended() {
 				fmt.Fprintf(&out, "%v %v %v %v\n", s.Name(), s.Attributes(), s.Status(), s.Events())
 				for _, a := range s.Attributes() {
-					out.WriteString(a.Value.Emit())
+					out.WriteString(a.Value.String())
 				}
 			}
 			for _, bad := range []string{key, key[:12], key[len(key)-12:], fmt.Sprintf("%x", key)} {
