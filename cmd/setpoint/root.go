@@ -39,7 +39,7 @@ pass measures again.`,
 		a.historyCommand(), a.answerCommand(true), a.answerCommand(false), a.freezeCommand(),
 		a.thawCommand(), a.settleCommand(), a.ackCommand(), a.validateCommand(), a.policyCommand(),
 		a.ledgerCommand(), a.budgetCommand(), a.scorecardCommand(), a.ceilingCommand(), a.sloCommand(), a.versionCommand(),
-		a.doctorCommand(), a.promptCommand(),
+		a.doctorCommand(), a.changeCommand(), a.promptCommand(),
 	)
 	root.Version = buildInfo().line()
 	root.SetVersionTemplate("{{.Version}}\n")
