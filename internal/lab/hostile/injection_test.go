@@ -303,7 +303,7 @@ func newAgent(t *testing.T, p planted, source string) *agent {
 		t.Fatal(err)
 	}
 	o.Measurer, o.Asker, a.source = fleet, fleet, fleet
-	o.Proposer = asker{modelClient(t, a.model)}
+	o.Proposer = asker{modelClient(t, a.model, time.Now)}
 	o.Executors = map[string]execute.Executor{"webhook": hook(t, a.actuator, time.Now)}
 	if o.Store, err = openLedger(t, dir, time.Now); err != nil {
 		t.Fatal(err)
@@ -381,7 +381,7 @@ func honest(t *testing.T, svc spec.Service) reader {
 	all := reader{windows: map[string]bool{}}
 	for _, answer := range wanted {
 		m := &obedient{asked: map[string][]byte{}, byAnswer: map[string]string{}, answers: []string{answer}}
-		modelClient(t, m).Propose(t.Context(), r)
+		modelClient(t, m, time.Now).Propose(t.Context(), r)
 		for _, asked := range m.asked {
 			maps.Copy(all.windows, read(asked).windows)
 		}
@@ -548,11 +548,11 @@ func (a asker) Propose(ctx context.Context, r propose.Request) reconcile.Propose
 	return reconcile.Proposed{Proposal: p, Exchanges: u.Exchanges}
 }
 
-func modelClient(t *testing.T, h http.Handler) *openai.Client {
+func modelClient(t *testing.T, h http.Handler, at func() time.Time) *openai.Client {
 	t.Helper()
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
-	return client(t, srv.URL)
+	return clientAt(t, srv.URL, at)
 }
 
 // hook sends to an actuator on loopback, whatever the documents' host is.

@@ -34,8 +34,10 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// now is a Wednesday morning, when the shipped policy lets most things run.
-var now = time.Date(2026, time.March, 4, 10, 3, 0, 0, time.UTC)
+// now is a Wednesday morning, when the shipped policy lets most things run. It is
+// later than any real clock: the first entry of a ledger bears the real time, and
+// stamps never go back.
+var now = time.Date(2100, time.March, 3, 10, 3, 0, 0, time.UTC)
 
 // documents are two services that have an action of the same name.
 func documents(t fataler) spec.Set {
@@ -224,15 +226,20 @@ func inBounds(t fataler, svc spec.Service, c gate.Case, d gate.Decision) (sent b
 // client is the agent's own, asking at that address.
 func client(t testing.TB, url string) *openai.Client {
 	t.Helper()
+	// A minute goes by between any two looks at the clock, so that an endpoint that
+	// is left alone for a while is asked again.
+	var minutes atomic.Int64
+	return clientAt(t, url, func() time.Time { return now.Add(time.Duration(minutes.Add(1)) * time.Minute) })
+}
+
+func clientAt(t testing.TB, url string, at func() time.Time) *openai.Client {
+	t.Helper()
 	ps, err := propose.LoadPrompts(prompts.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A minute goes by between any two looks at the clock, so that an endpoint that
-	// is left alone for a while is asked again.
-	var minutes atomic.Int64
 	c, err := openai.New(openai.Options{
-		Now:       func() time.Time { return now.Add(time.Duration(minutes.Add(1)) * time.Minute) },
+		Now: at, Random: func() float64 { return 0.5 },
 		Endpoints: []openai.Endpoint{{Name: "main", BaseURL: url + "/v1", Model: "hostile", Timeout: 10 * time.Second}}, Prompts: ps,
 	})
 	if err != nil {
