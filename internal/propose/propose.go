@@ -69,7 +69,8 @@ type Request struct {
 	Tried []Tried
 	// TriedOmitted counts older ones that were left out for size.
 	TriedOmitted int
-	// Remaining is the autonomy budget left, by action name.
+	// Remaining is the autonomy budget left, by action name; "" is that of all
+	// services together.
 	Remaining map[string]float64
 	// Dependencies are the states of the services in dependsOn.
 	Dependencies map[string]compare.State

@@ -209,7 +209,8 @@ func (p *pass) request() propose.Request {
 	}
 	p.r.book.view(func(s *ledger.State) {
 		for _, a := range p.svc.Remediation.Actions {
-			req.Remaining[a.Name] = p.balance(s, a.Name, "").Remaining
+			b := p.balance(s, a.Name, "")
+			req.Remaining[a.Name], req.Remaining[""] = b.Remaining, b.GlobalRemaining
 		}
 	})
 	return req
