@@ -116,6 +116,21 @@ func TestEvalRunPrintsWhatWasMeasured(t *testing.T) {
 	}
 }
 
+// A recording is played by name, and the table does not call it a model.
+func TestEvalRunReplays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays 90 simulated minutes")
+	}
+	table, _, err := runEval(t, "run", "--suite", "../../evals/bad-release.yaml", "--proposer", "openai", "--replay", "../../evals/cassettes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(table), "\n")
+	if len(lines) != 2 || !strings.HasPrefix(lines[1], "bad-release  openai    recorded  1     after") || !strings.Contains(lines[1], "rollback") {
+		t.Errorf("table:\n%s\nwant one line of a recorded run that rolled back", table)
+	}
+}
+
 func TestVerdictHoldsEverybodyToWhatMustNeverHappen(t *testing.T) {
 	tests := map[string]struct {
 		reason string

@@ -10,6 +10,7 @@
 //	cut         slo/ with every duration cut by one factor
 //	scenario    the evals, in simulated time
 //	incident    public incidents against the whole loop, in simulated time
+//	cassette    what a model was asked and answered, recorded and played offline
 //	worst       the most harmful proposers against the bound of the configuration
 //	month       a month of five services, recorded for whoever has no past yet
 //	fleet       thousands of services, for what measuring them costs
@@ -24,6 +25,8 @@
 //	            it shares no fold and no transition with the product
 //	sim         the pure packages with several replicas, people and a hostile proposer,
 //	            by seed; and every order of small worlds
+//	hostile     the worst model there could be, and the injections that an attacker
+//	            could plant, against the whole loop and the real Prometheus
 //	mutants     the product with one promise broken, and the test that notices
 //
 // # One effect per key, tried

@@ -106,10 +106,11 @@ func (w *world) options(ctx context.Context, o Options, dir string) (reconcile.O
 		Config: w.cfg, Documents: func() (spec.Set, error) { return w.set, nil },
 		Freezes: freezefile.New(filepath.Join(dir, "freeze"), w.now.time), Now: w.now.time, Logger: o.Logger,
 	}
-	var err error
-	if out.Measurer, err = w.measurer(ctx); err != nil {
+	fleet, err := w.measurer(ctx)
+	if err != nil {
 		return out, err
 	}
+	out.Measurer, out.Asker = fleet, fleet
 	if out.Proposer, err = w.newProposer(o); err != nil {
 		return out, err
 	}
@@ -148,7 +149,7 @@ func (w *world) options(ctx context.Context, o Options, dir string) (reconcile.O
 }
 
 // measurer asks the engine over loopback, as it would ask any Prometheus.
-func (w *world) measurer(ctx context.Context) (reconcile.Measurer, error) {
+func (w *world) measurer(ctx context.Context) (*measureprom.Fleet, error) {
 	url, err := w.serve(ctx, "engine", w.engine.Handler().ServeHTTP)
 	if err != nil {
 		return nil, err
@@ -160,8 +161,7 @@ func (w *world) measurer(ctx context.Context) (reconcile.Measurer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := measureprom.NewFleet(src)
-	return f, err
+	return measureprom.NewFleet(src)
 }
 
 // receivers page the lab's pager, whatever they are called.
