@@ -178,6 +178,8 @@ const (
 	remoteLimit = 45 * time.Second
 	ledgerLimit = 60 * time.Second
 	testsLimit  = 90 * time.Second
+	// allLimit bounds all of them together, however many services there are.
+	allLimit = 5 * time.Minute
 	// atOnce is how many checks run at a time: most of them wait.
 	atOnce = 16
 )
@@ -204,6 +206,8 @@ func (e *examination) examines() []examine {
 
 // items runs all checks and returns their lines in order.
 func (e *examination) items(ctx context.Context) []checkItem {
+	ctx, cancel := context.WithTimeout(ctx, allLimit)
+	defer cancel()
 	all := e.examines()
 	found := make([][]checkItem, len(all))
 	w := waiting{app: e.app, left: map[string]int{}}
@@ -214,10 +218,14 @@ func (e *examination) items(ctx context.Context) []checkItem {
 	var wg sync.WaitGroup
 	for n, x := range all {
 		wg.Go(func() {
+			defer w.done(x.group)
 			slots <- struct{}{}
 			defer func() { <-slots }()
+			if ctx.Err() != nil {
+				found[n] = []checkItem{unended(x.group, x.subject, allLimit, ctx.Err())}
+				return
+			}
 			found[n] = x.bounded(ctx)
-			w.done(x.group)
 		})
 	}
 	w.show()

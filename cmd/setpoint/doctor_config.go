@@ -80,6 +80,13 @@ func documentsVerdict(s subject, set spec.Set, notes []spec.Note) checkItem {
 func (e *examination) secretItems() []checkItem {
 	var out []checkItem
 	files := e.site.secretFiles()
+	for _, src := range e.site.cfg.Sources {
+		for _, n := range httpFiles("http of source "+src.Name, src.HTTP.HTTPClientConfig) {
+			if !public(n.key) {
+				files[n.key] = n.path
+			}
+		}
+	}
 	for _, what := range slices.Sorted(maps.Keys(files)) {
 		if files[what] == "" || what == "web.tokensFile" {
 			continue
@@ -93,6 +100,16 @@ func (e *examination) secretItems() []checkItem {
 		out = append(out, secretVerdict(what, files[what], mode, err))
 	}
 	return out
+}
+
+// public reports that what a key names is no secret.
+func public(key string) bool {
+	for _, end := range []string{"ca_file", "cert_file", "username_file"} {
+		if strings.HasSuffix(key, "."+end) {
+			return true
+		}
+	}
+	return false
 }
 
 // secretVerdict judges one file that holds a secret.

@@ -45,7 +45,9 @@ type chainSeen struct {
 	whole   bool
 	entries uint64
 	head    ledger.Position
-	err     error
+	// ahead is how far its newest entry lies in this host's future.
+	ahead time.Duration
+	err   error
 }
 
 func (e *examination) chainItem(ctx context.Context) checkItem {
@@ -61,7 +63,7 @@ func (e *examination) readChain(ctx context.Context) (seen chainSeen) {
 	bounded, cancel := context.WithTimeout(ctx, verifyWithin)
 	defer cancel()
 	report, err := r.Verify(bounded)
-	seen = chainSeen{whole: true, entries: report.Entries, head: report.Head, err: err}
+	seen = chainSeen{whole: true, entries: report.Entries, head: report.Head, ahead: report.Last.Sub(e.app.now()), err: err}
 	if errors.Is(err, context.DeadlineExceeded) {
 		state, err := ledger.Load(ctx, r)
 		if err == nil {
@@ -69,7 +71,7 @@ func (e *examination) readChain(ctx context.Context) (seen chainSeen) {
 		}
 		seen = chainSeen{err: err}
 		if err == nil {
-			seen.head = state.Head
+			seen.head, seen.ahead = state.Head, state.Time.Sub(e.app.now())
 		}
 	}
 	if seen.err == nil {
@@ -89,6 +91,9 @@ func chainVerdict(s subject, c chainSeen) checkItem {
 		return s.failed(shortened(c.err), "restore the newest copy, or go on with this one in your name: `setpoint ledger adopt --reason …`")
 	case c.err != nil:
 		return s.failed(shortened(c.err), "look at the database, its file and its folder: without it the agent only observes and pages; `setpoint ledger verify` tries again")
+	case c.ahead > maxApart:
+		return s.failed(fmt.Sprintf("its newest entry lies %s in the future, which holds everything until then", c.ahead.Round(time.Second)),
+			"set this host's clock right (`timedatectl`); if it was the clock before that ran ahead: `setpoint ledger lower-mark --reason …`")
 	case !c.whole:
 		return s.fine("verified from the newest checkpoint to entry %d; `setpoint ledger verify` reads all of it", c.head.Seq)
 	}

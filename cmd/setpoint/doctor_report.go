@@ -30,7 +30,8 @@ type checkItem struct {
 	Result string `json:"result"`
 	Detail string `json:"detail"`
 	// Remedy says what to do; "" unless Result is warn or fail.
-	Remedy      string  `json:"remedy"`
+	Remedy string `json:"remedy"`
+	// TookSeconds is of the check that gave the line; some give several.
 	TookSeconds float64 `json:"tookSeconds"`
 }
 

@@ -229,6 +229,7 @@ func TestLedgerVerdicts(t *testing.T) {
 	checkVerdicts(t, map[string]verdict{
 		"verified":   {"all of it", chainVerdict(ofSubject("l"), chainSeen{whole: true, entries: 12, head: ledger.Position{Seq: 12, Hash: strings.Repeat("a", 64)}}), resultOK, []string{"12 entries"}},
 		"the end":    {"a long one from the checkpoint on, and said so", chainVerdict(ofSubject("l"), chainSeen{head: ledger.Position{Seq: 12}}), resultOK, []string{"newest checkpoint"}},
+		"ahead":      {"a clock ran ahead", chainVerdict(ofSubject("l"), chainSeen{whole: true, ahead: time.Hour}), resultFail, []string{"1h0m0s in the future", "lower-mark"}},
 		"missing":    {"created by one command", chain(ledger.ErrMissing), resultFail, []string{"ledger init"}},
 		"corrupt":    {"restored", chain(fmt.Errorf("%w: entry 3", ledger.ErrCorrupt)), resultFail, []string{"restore", "only observes"}},
 		"older":      {"restored, or adopted", chain(seenfile.ErrOlder), resultFail, []string{"adopt"}},
