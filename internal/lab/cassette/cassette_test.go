@@ -115,7 +115,7 @@ func TestReplayIsTheRecording(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, run(p, "http://replay.invalid")); diff != "" {
+		if diff := cmp.Diff(want, run(p, "http://replay.invalid/elsewhere")); diff != "" {
 			t.Errorf("-recorded, +replayed:\n%s", diff)
 		}
 		if err := p.Err(); err != nil {

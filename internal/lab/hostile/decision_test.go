@@ -3,6 +3,7 @@ package hostile_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -192,7 +193,65 @@ func TestWordsReachNothing(t *testing.T) {
 		if diff := cmp.Diff(bare, binding(t, decide(t, pol, caseOf(svc, parsed)))); diff != "" {
 			t.Fatalf("the model's words change the decision on %s: -without, +with:\n%s", reply, diff)
 		}
+		parsed.Proposer = propose.Proposer{Kind: "openai", Endpoint: rapid.String().Draw(t, "endpoint"), Model: rapid.String().Draw(t, "model")}
+		if diff := cmp.Diff(bare, binding(t, decide(t, pol, caseOf(svc, parsed))), cmpopts.IgnoreFields(same{}, "Input")); diff != "" {
+			t.Fatalf("the name of an endpoint or a model changes the decision: -one, +another:\n%s", diff)
+		}
 	})
+}
+
+// What was refused before, by the same endpoint or by another, leaves no trace in
+// the decision on the answer that was taken.
+func TestRefusedRepliesReachNothing(t *testing.T) {
+	t.Parallel()
+	set, pol := documents(t), shipped(t)
+	svc := service(t, set, "checkout")
+	m := newModel(set, 6)
+	refused := func() string {
+		for {
+			reply := m.Reply()
+			if _, err := propose.Parse(reply, catalogue(svc)); err != nil {
+				return string(reply)
+			}
+		}
+	}
+	const good = `{"action":"scale","parameters":{"replicas":6},"rationale":"load"}`
+	asked, first := 0, ""
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.Header().Set("Content-Type", "application/json")
+		if asked%2 == 1 && first != "" {
+			_, _ = io.WriteString(w, completed(first))
+			return
+		}
+		_, _ = io.WriteString(w, completed(good))
+	}))
+	t.Cleanup(srv.Close)
+	ask, r := client(t, srv.URL), request(svc)
+	decided := func() same {
+		asked = 0
+		p, _ := ask.Propose(t.Context(), r)
+		return binding(t, decide(t, pol, caseOf(svc, p)))
+	}
+	bare := decided()
+	if !bare.Permit && bare.Verdict != gate.Approval {
+		t.Fatalf("the good answer comes to nothing: %+v", bare)
+	}
+	repaired := 0
+	for range 60 {
+		first = refused()
+		got := decided()
+		if asked < 2 {
+			continue // Nothing was asked again after that one.
+		}
+		repaired++
+		if diff := cmp.Diff(bare, got); diff != "" {
+			t.Fatalf("the refused reply %q changes the decision: -without, +with:\n%s", first, diff)
+		}
+	}
+	if repaired < 20 {
+		t.Errorf("only %d of 60 refused replies were followed by a repair turn", repaired)
+	}
 }
 
 // A model gets no more from the shipped policy than a rule that a person wrote,
