@@ -59,43 +59,54 @@ func (a *app) promptRecorded(ctx context.Context, f promptFlags) (err error) {
 	return a.showRecord(out, f.output)
 }
 
-// askedFor is the entry of the proposal that the flags mean. A proposal for which
-// no model was asked has nothing to show.
-func askedFor(ctx context.Context, past recorded, f promptFlags) (e ledger.Entry, body ledger.Proposed, err error) {
-	service, window, until := f.service, "", uint64(0)
+// askedFor is the entry of the proposal that the flags mean. A proposal for
+// which no model was asked has nothing to show.
+func askedFor(ctx context.Context, past recorded, f promptFlags) (ledger.Entry, ledger.Proposed, error) {
+	q := sought{service: f.service}
 	if f.decision != "" {
 		x := explaining{past: past}
 		if err := x.find(ctx, f.decision); err != nil {
-			return e, body, err
+			return ledger.Entry{}, ledger.Proposed{}, err
 		}
-		service, window, until = x.entry.Service, x.decided.Window, x.entry.Seq
+		q = sought{service: x.entry.Service, window: x.decided.Window, until: x.entry.Seq}
 	}
-	found := false
-	_, err = ledger.Walk(ctx, past, ledger.Position{}, func(next ledger.Entry) error {
-		if until > 0 && next.Seq > until {
-			return errEnough
-		}
-		if next.Kind != ledger.KindProposal || next.Service != service {
-			return nil
-		}
-		decoded, err := ledger.Decode(next)
-		if err != nil {
-			return err
-		}
-		if p, ok := decoded.(ledger.Proposed); ok && len(p.Exchanges) > 0 && (window == "" || p.Window == window) {
-			e, body, found = next, p, true
-		}
-		return nil
-	})
+	_, err := ledger.Walk(ctx, past, ledger.Position{}, q.look)
 	switch {
 	case err != nil && !errors.Is(err, errEnough):
-		return e, body, err
-	case !found && f.decision != "":
-		return e, body, fmt.Errorf("no model was asked for %s: it is of rules, an undo, or one that no endpoint was tried for", f.decision)
-	case !found:
-		return e, body, fmt.Errorf("no model was asked about %q in %s: `setpoint prompt render --service %s` shows what would be", service, past.name, service)
+		return q.entry, q.body, err
+	case q.entry.Seq > 0:
+		return q.entry, q.body, nil
+	case f.decision != "":
+		return q.entry, q.body, fmt.Errorf("no model was asked for %s: it is of rules, an undo, or one that no endpoint was tried for", f.decision)
 	}
-	return e, body, nil
+	return q.entry, q.body, fmt.Errorf("no model was asked about %q in %s: `setpoint prompt render --service %s` shows what would be", q.service, past.name, q.service)
+}
+
+// sought is the newest proposal of a service, and of a window unless that is "",
+// for which a model was asked, up to an entry unless that is 0.
+type sought struct {
+	service, window string
+	until           uint64
+
+	entry ledger.Entry
+	body  ledger.Proposed
+}
+
+func (q *sought) look(e ledger.Entry) error {
+	switch {
+	case q.until > 0 && e.Seq > q.until:
+		return errEnough
+	case e.Kind != ledger.KindProposal || e.Service != q.service:
+		return nil
+	}
+	body, err := ledger.Decode(e)
+	if err != nil {
+		return err
+	}
+	if p, ok := body.(ledger.Proposed); ok && len(p.Exchanges) > 0 && (q.window == "" || p.Window == q.window) {
+		q.entry, q.body = e, p
+	}
+	return nil
 }
 
 // errEnough ends a walk.
