@@ -5,9 +5,10 @@
 //
 //	go test ./internal/lab/tokens -v
 //
-//	B11  -run Scenarios    tokens of a question of the shipped services, with its answer
-//	                       and one repair turn; at most 3,000, and the default promptTokens
-//	                       holds by the tokenizer too
-//	     -run FleetSize    the same bytes, whether the fleet has one service or 2,000
-//	     -run Estimate     our estimate against the tokenizer's count: never less
+//	B11  -run Scenarios  tokens of a question of the shipped services with its answer, at most
+//	                     3,000 whatever there is to tell; the first question of an episode
+//	                     with a repair turn too; promptTokens holds by the tokenizer
+//	     -run FleetSize  the same bytes, whether the fleet has one service or 2,000
+//	     -run Estimate   our estimate against the tokenizer's count: never less
+//	     -run Cut        a prompt that is cut to a limit is within it by the tokenizer
 package tokens

@@ -212,3 +212,24 @@ func TestEstimate(t *testing.T) {
 		}
 	}
 }
+
+// TestCut: what is cut to a limit by our estimate is within it by the
+// tokenizer too, whatever the limit.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	svc, _ := documents(t, root+"slo").Service("checkout")
+	for i := range 8 {
+		svc.Remediation.Evidence = append(svc.Remediation.Evidence, spec.Evidence{
+			Name: fmt.Sprintf("requests per second by host, path and method, part %d", i), Labels: []string{"host", "path", "method"},
+		})
+	}
+	r := breached(svc, 50, 30, 10)
+	for limit := 1600; limit <= 4000; limit += 300 {
+		p, schema := question(t, r, limit)
+		is := count(t, p.System, p.User, schema)
+		t.Logf("limit %d: estimate %d, counted %d; left out: %d rows, %d changes, %d attempts", limit, p.Tokens, is, p.RowsOmitted, p.ChangesOmitted, p.TriedOmitted)
+		if is > limit || p.Tokens > limit || p.RowsOmitted == 0 {
+			t.Errorf("limit %d: estimate %d, counted %d", limit, p.Tokens, is)
+		}
+	}
+}
