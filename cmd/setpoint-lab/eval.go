@@ -193,6 +193,9 @@ func (f evalFlags) run(ctx context.Context, out, progress io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(progress, "%d runs in %s\n", len(scores), time.Since(began).Round(100*time.Millisecond))
+	if f.record != "" {
+		fmt.Fprintf(progress, "recorded in %s; play it again with --proposer openai --replay %s\n", f.record, f.record)
+	}
 	if err := f.print(out, scores); err != nil {
 		return err
 	}
