@@ -172,12 +172,17 @@ func (p *pass) stateDrafts(s *ledger.State) ([]ledger.Draft, error) {
 	if known.State != compare.Met || known.Episode == "" || !held {
 		return nil, nil
 	}
+	p.ends(known)
+	d, err := ledger.RecoveredDraft(s, p.svc.Name)
+	return []ledger.Draft{d}, err
+}
+
+// ends keeps what there is to say of an episode that this pass ends.
+func (p *pass) ends(known ledger.Service) {
 	p.began, p.cost = known.EpisodeSince, ledger.Asking{}
 	if known.Asked.Episode == known.Episode {
 		p.cost = known.Asked
 	}
-	d, err := ledger.RecoveredDraft(s, p.svc.Name)
-	return []ledger.Draft{d}, err
 }
 
 // overrules reports whether this reading would overrule one that another

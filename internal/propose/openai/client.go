@@ -54,10 +54,6 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Deadline is how long Propose takes at most; an asking without a proposal
-// after it has been given up.
-func (c *Client) Deadline() time.Duration { return c.opts.Timeout }
-
 // Propose asks the endpoints in order until one gives a valid proposal, as the
 // table of faults says. What is no proposal is of kind malformed, with a code
 // of propose.Fault… first: that of the last endpoint whose model answered, or
@@ -139,7 +135,11 @@ func (a *asking) ask(ctx context.Context, e *endpoint, q question) (p propose.Pr
 	if second.fault != nil && rules[second.fault.code].health == ill {
 		// The model has answered, and badly: that it could not be asked again
 		// does not make it one that never spoke.
-		return p, second, faultf(s.fault.code, "%s; then %s", s.fault.text, second.fault)
+		f = faultf(s.fault.code, "%s; then %s", s.fault.text, second.fault)
+		if second.fault.code == propose.FaultTimeout {
+			second = s // It had only what was left of the time, and that is no failure.
+		}
+		return p, second, f
 	}
 	return p, second, second.fault
 }

@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -134,6 +136,32 @@ func TestRequestsAreByteStable(t *testing.T) {
 					t.Fatalf("%s, request %d: %s", mode, j, cmp.Diff(string(first[j].Request), string(x.Request)))
 				}
 			}
+		}
+	}
+}
+
+// A repair turn has only what is left of the endpoint's time. That it does not
+// end is no failure of the endpoint, and no reason to leave it alone.
+func TestRepairHasWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int64
+	o := options(t, server(t, func(w http.ResponseWriter, r *http.Request) {
+		if calls.Add(1)%2 == 1 {
+			completion("restart it")(w, r)
+			return
+		}
+		<-r.Context().Done()
+	}))
+	o.Endpoints[0].Timeout = 200 * time.Millisecond
+	c := client(t, o)
+	for range 4 {
+		start := time.Now()
+		p, u := c.Propose(t.Context(), request())
+		if diff := cmp.Diff([]string{"e1 malformed", "e1 repair timeout"}, sent(u.Exchanges)); diff != "" || !strings.HasPrefix(p.Fault, "malformed: endpoint e1: ") {
+			t.Errorf("%s\n%s", p.Fault, diff)
+		}
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("took %s", took)
 		}
 	}
 }
