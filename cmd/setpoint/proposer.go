@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/propose/openai"
 	"github.com/setpoint-dev/setpoint/internal/propose/rules"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
+	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
 type ruleBook struct{ *rules.Rules }
@@ -50,9 +51,10 @@ func (m *model) Propose(ctx context.Context, req propose.Request) reconcile.Prop
 }
 
 // learn finds out in the background how the endpoints with reply auto are to be
-// asked. A single look does not wait for it, and asks with json_schema.
-func learn(ctx context.Context, p reconcile.Proposer, f purpose) {
-	if m, ok := p.(*model); ok && f.send {
+// asked. A single look does not wait for it, and asks with json_schema. Where
+// limits.maxMode is observe no model is asked anything, this neither.
+func learn(ctx context.Context, p reconcile.Proposer, f purpose, most spec.Mode) {
+	if m, ok := p.(*model); ok && f.send && most > spec.Observe {
 		go m.client.Learn(ctx)
 	}
 }

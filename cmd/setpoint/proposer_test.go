@@ -148,15 +148,16 @@ func TestAgentLearnsReplyMode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	learn(t.Context(), p, purpose{ask: true})
-	learn(t.Context(), &fileRules{}, purpose{ask: true, send: true})
+	learn(t.Context(), p, purpose{ask: true}, spec.Auto)
+	learn(t.Context(), p, purpose{ask: true, send: true}, spec.Observe)
+	learn(t.Context(), &fileRules{}, purpose{ask: true, send: true}, spec.Auto)
 	if got := p.Propose(t.Context(), aRequest()); got.Exchanges[0].Mode != "json_schema" {
 		t.Errorf("before it is known: %s", got.Exchanges[0].Mode)
 	}
 	if diff := cmp.Diff([]string{"json_schema"}, sp.asked()); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
-	learn(t.Context(), p, purpose{ask: true, send: true})
+	learn(t.Context(), p, purpose{ask: true, send: true}, spec.Auto)
 	for end := time.Now().Add(10 * time.Second); len(sp.asked()) < 4; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("nothing is learnt: %v", sp.asked())

@@ -49,7 +49,7 @@ func (a *app) wire(ctx context.Context, s site, store ledger.Store, f purpose) (
 		if proposer, err = s.proposer(inFile, a.traced); err != nil {
 			return nil, err
 		}
-		learn(ctx, proposer, f)
+		learn(ctx, proposer, f, s.cfg.Limits.MaxMode)
 	}
 	executors, err := s.executors(a.now)
 	if err != nil {

@@ -55,7 +55,11 @@ func TestAskWithinLimits(t *testing.T) {
 	if err := ask(130, "s0"); err != nil {
 		t.Errorf("two hours later: %v", err)
 	}
-	answered(130, "s0", 1, 1700)
+	answered(130, "s0", 0, 0)
+	if err := ask(140, "s0"); err != nil {
+		t.Errorf("nothing was sent, for every endpoint was left alone: %v", err)
+	}
+	answered(140, "s0", 1, 1700)
 	if err := ask(200, "s1"); !errors.Is(err, ledger.ErrLimit) {
 		t.Errorf("the day's tokens are used: %v", err)
 	}

@@ -30,16 +30,14 @@ func (s *State) asks(e Entry, b Asked) {
 	s.Calls = append(s.Calls, propose.Call{At: e.Time, Service: e.Service, Window: b.Window, Requests: 1})
 }
 
-// answered puts what a question cost in the place of what it was counted as.
+// answered puts what a question cost in the place of what it was counted as:
+// nothing where every endpoint was left alone.
 func (s *State) answered(service string, b Proposed) {
-	if len(b.Exchanges) == 0 {
-		return
-	}
 	for i, c := range slices.Backward(s.Calls) {
 		if c.Service != service || c.Window != b.Window {
 			continue
 		}
-		c.Requests, c.Tokens = max(1, len(b.Exchanges)), tokensOf(b.Exchanges)
+		c.Requests, c.Tokens = len(b.Exchanges), tokensOf(b.Exchanges)
 		s.Calls = slices.Clone(s.Calls)
 		s.Calls[i] = c
 		return

@@ -25,9 +25,6 @@ type changes struct {
 // something: both gates of that pass must see the same, and all others need
 // nothing of it.
 func (p *pass) readChanges() {
-	if p.changes != nil {
-		return
-	}
 	own, others := slices.Clone(p.revisions), []measure.Change(nil)
 	p.r.book.view(func(s *ledger.State) {
 		known, _ := s.Service(p.svc.Name)

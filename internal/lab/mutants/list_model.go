@@ -16,7 +16,7 @@ func modelList() []Mutant {
 		one("forged-placeholder", "nothing that others wrote passes for a placeholder", in(names, ` && !n.likePlaceholder(value):`, `:`), by(proposePkg, "TestRegister$|TestForgedPlaceholder$")),
 		one("sentence-is-a-word", "a word that is shown is no sentence", in("internal/propose/text.go", "`^[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}$`", "`^[A-Za-z0-9][A-Za-z0-9 ._:@/+-]{0,127}$`"), by(proposePkg, "TestGuards$|TestPromptHoldsNoForeignText$|TestRegister$")),
 		one("limit-uncounted", "a question counts from the moment that it is put", in("internal/ledger/fold_ask.go", `if b.Proposer.Endpoint == "" {`, `if b.Window != "" {`), by(ledgerPkg, "TestAskWithinLimits$")),
-		one("repairs-uncounted", "each request counts", in("internal/ledger/fold_ask.go", `max(1, len(b.Exchanges))`, `1`), by(ledgerPkg, "TestAskWithinLimits$")),
+		one("repairs-uncounted", "each request counts", in("internal/ledger/fold_ask.go", `c.Requests, c.Tokens = len(b.Exchanges),`, `c.Requests, c.Tokens = min(1, len(b.Exchanges)),`), by(ledgerPkg, "TestAskWithinLimits$")),
 		one("refusal-goes-round", "a model that declines has answered", in(faults, `propose.FaultRefusal:     {health: well},`, `propose.FaultRefusal:     {next: true, health: well},`), replies),
 		one("rules-after-refusal", "rules speak only where no model answered", in("internal/propose/propose.go", `case FaultRateLimited, FaultProvider,`, `case FaultRefusal, FaultRateLimited, FaultProvider,`), by(proposePkg, "TestNoModel$")),
 		one("half-an-answer", "an answer that was cut off is none", in("internal/propose/openai/answer.go", `case reason == api.FinishReasonLength:`, `case reason == api.FinishReasonLength && mode == "":`), replies),
