@@ -184,11 +184,22 @@ func (d *document) end() []byte {
 	return d.out.Bytes()
 }
 
+// ago is how long before now something was; at least 0, because the ledger may
+// stamp an entry a moment after the instant of its pass.
 func ago(now, at time.Time) number {
-	if at.IsZero() || now.IsZero() {
+	s := before(now, at)
+	if s < 0 {
+		return 0
+	}
+	return s
+}
+
+// before is how many seconds one time is before another; negative after it.
+func before(then, at time.Time) number {
+	if at.IsZero() || then.IsZero() {
 		return notKnown
 	}
-	return number(math.Round(now.Sub(at).Seconds()))
+	return number(math.Round(then.Sub(at).Seconds()))
 }
 
 func ratio(m measure.Measurement) number {

@@ -92,7 +92,7 @@ func factsOfChanges(n *register, r Request) (out []changeFacts, omitted int) {
 
 func factsOfChange(n *register, r Request, c measure.Change, own bool) changeFacts {
 	f := changeFacts{
-		What: "other", Version: n.anywhere(versionLabel, c.Version), SecondsAgo: ago(r.Now, c.At), SecondsBeforeBreach: notKnown,
+		What: "other", Version: n.anywhere(versionLabel, c.Version), SecondsAgo: before(r.Now, c.At), SecondsBeforeBreach: notKnown,
 	}
 	if what := strings.ToLower(c.What); kinds[what] {
 		f.What = word(what)
@@ -101,7 +101,7 @@ func factsOfChange(n *register, r Request, c measure.Change, own bool) changeFac
 		f.Service = word(c.Service)
 	}
 	if r.Assessment.State == compare.Breached {
-		f.SecondsBeforeBreach = ago(r.Since, c.At)
+		f.SecondsBeforeBreach = before(r.Since, c.At)
 	}
 	return f
 }

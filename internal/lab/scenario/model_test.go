@@ -168,8 +168,13 @@ func TestTheShippedCassette(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plays 90 simulated minutes")
 	}
+	for _, name := range []string{"bad-release", "poisoned-workers"} {
+		t.Run(name, func(t *testing.T) { playShipped(t, shipped(t, name)) })
+	}
+}
+
+func playShipped(t *testing.T, s scenario.Scenario) {
 	const dir = evals + "/cassettes"
-	s := shipped(t, "bad-release")
 	if *update {
 		o := scenario.Options{Proposer: scenario.OpenAI, Seed: s.Seed}
 		o.Model = scenario.Model{BaseURL: standIn(t, s), Name: model.Name, Record: dir, Note: note}

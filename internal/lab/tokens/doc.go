@@ -8,6 +8,8 @@
 //	B11  -run Scenarios  tokens of a question of the shipped services with its answer, at most
 //	                     3,000 whatever there is to tell; the first question of an episode
 //	                     with a repair turn too; promptTokens holds by the tokenizer
+//	     -run Episodes   the same of whole episodes, as the shipped cassettes hold them, by the
+//	                     tokenizer and by the usage that was given at run time
 //	     -run FleetSize  the same bytes, whether the fleet has one service or 2,000
 //	     -run Estimate   our estimate against the tokenizer's count: never less
 //	     -run Cut        a prompt that is cut to a limit is within it by the tokenizer
