@@ -127,14 +127,19 @@ func next(f PageFacts) []string {
 	if p == nil {
 		return []string{"nothing was proposed"}
 	}
+	lines := proposed(f, p)
+	if p.Fallback != "" {
+		lines = append(lines, "the rules say so, because no model answered: "+p.Fallback)
+	}
+	return lines
+}
+
+func proposed(f PageFacts, p *propose.Proposal) []string {
 	switch p.Kind {
 	case propose.KindAction:
 		s := p.Action + parameters(p.Parameters)
 		if a, ok := f.Service.Action(p.Action); ok {
 			s += fmt.Sprintf(" (%s, target %s)", a.Uses, a.Canonical())
-		}
-		if p.Fallback != "" {
-			s += "; by the rules, because no model answered (" + p.Fallback + ")"
 		}
 		return []string{s}
 	case propose.KindEscalate:

@@ -145,6 +145,14 @@ func TestRenderVariants(t *testing.T) {
 			summary: "a;rm -rf '$(x)' misses availability: 6.2 % errors over 5m (measured), 0.1 % allowed; x", severity: "critical",
 			lines: []string{`  setpoint explain 'a;rm -rf '\''$(x)'\'''` + "\n"},
 		},
+		"Fallback": {
+			reason: "who reads it must know that no model had a say",
+			change: func(f *escalate.PageFacts) {
+				f.Proposal = &propose.Proposal{Kind: propose.KindNone, Fallback: "timeout: endpoint main: no complete answer"}
+			},
+			summary: "checkout misses availability: 6.2 % errors over 5m (measured), 0.1 % allowed; t42 (scale) waits for a person", severity: "critical",
+			lines: []string{"the proposer knows no step that helps", "the rules say so, because no model answered: timeout: endpoint main: no complete answer"},
+		},
 		"Malformed": {
 			reason: "a reply that was none is said to be none",
 			change: func(f *escalate.PageFacts) {
