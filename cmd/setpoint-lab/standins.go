@@ -28,7 +28,13 @@ func fakemodelCommand() *cobra.Command {
 		Short: "An OpenAI-compatible endpoint whose brain is a rules file, not a language model",
 		Long: `Answer POST /v1/chat/completions and GET /v1/models. What it proposes comes from
 a rules file and the evidence in the prompt; it is no language model, and its
-model name says so. The first line of standard output is its URL.`,
+model name says so. The first line of standard output is its URL.
+
+A question without evidence, as ` + "`setpoint doctor`" + ` puts them, is answered by its
+form alone: with a schema (response_format json_schema, or a tool) by the first
+object that the schema allows, without one by the first line of the first
+message. response_format json_object alone is therefore not honoured there, which
+the doctor tells beside the ones that are.`,
 		Example: `  setpoint-lab fakemodel --rules evals/rules.yaml --listen 127.0.0.1:8000
   # setpoint.yaml: proposer: {provider: openai, endpoints: [{name: main, baseURL: "http://127.0.0.1:8000/v1", model: ` + model.Name + `}]}`,
 		Args: noArgs,

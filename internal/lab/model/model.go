@@ -2,6 +2,12 @@
 // It takes chat completion requests and decides from the evidence in the
 // prompt alone, as a language model would have to. It is not one, and says so
 // in its model name.
+//
+// A question without evidence is answered as by a server that honours schemas:
+// with the first instance of the schema that is demanded (by response_format
+// json_schema, or by a tool), or else with the first line of the first message.
+// So a check of what the endpoint honours finds what it would find at a real
+// one; response_format json_object alone is not honoured there.
 package model
 
 import (
@@ -70,11 +76,7 @@ func complete(r *rules.Rules, body io.Reader) (completion, error) {
 	if err := q.check(); err != nil {
 		return completion{}, err
 	}
-	seen, err := Read(q.question())
-	if err != nil {
-		return completion{}, refuse(http.StatusBadRequest, "invalid_evidence", "the last message of role user holds no evidence to decide from: %v", err)
-	}
-	m, finish, err := q.reply(decide(r, seen))
+	m, finish, err := q.answer(r)
 	if err != nil {
 		return completion{}, err
 	}
@@ -83,6 +85,19 @@ func complete(r *rules.Rules, body io.Reader) (completion, error) {
 		ID: "chatcmpl-" + hex.EncodeToString(sum[:12]), Object: "chat.completion", Created: time.Now().Unix(), Model: Name,
 		Choices: []choice{{Message: m, FinishReason: finish}}, Usage: q.usage(m),
 	}, nil
+}
+
+// answer decides from the evidence. Evidence that cannot be read is refused:
+// only where there is none does the form alone make the answer.
+func (q request) answer(r *rules.Rules) (message, string, error) {
+	if !q.evident() {
+		return q.plain()
+	}
+	seen, err := Read(q.question())
+	if err != nil {
+		return message{}, "", refuse(http.StatusBadRequest, "invalid_evidence", "the last message of role user holds no evidence to decide from: %v", err)
+	}
+	return q.reply(decide(r, seen))
 }
 
 // decide asks the rules. An action that the evidence calls not proposable is
@@ -117,10 +132,6 @@ func (q request) reply(p propose.Proposal) (message, string, error) {
 	if err != nil {
 		return message{}, "", refuse(http.StatusInternalServerError, "no_reply", "the proposal has no JSON form: %v", err)
 	}
-	text := string(b)
-	if len(q.Tools) == 0 {
-		return message{Role: "assistant", Content: &text}, "stop", nil
-	}
-	call := toolCall{ID: "call_0", Type: "function", Function: call{Name: q.Tools[0].Function.Name, Arguments: text}}
-	return message{Role: "assistant", ToolCalls: []toolCall{call}}, "tool_calls", nil
+	m, finish := q.formed(string(b))
+	return m, finish, nil
 }

@@ -25,9 +25,16 @@ type request struct {
 	Tools  []struct {
 		Type     string `json:"type"`
 		Function struct {
-			Name string `json:"name"`
+			Name       string          `json:"name"`
+			Parameters json.RawMessage `json:"parameters"`
 		} `json:"function"`
 	} `json:"tools"`
+	Format struct {
+		Type   string `json:"type"`
+		Schema struct {
+			Schema json.RawMessage `json:"schema"`
+		} `json:"json_schema"`
+	} `json:"response_format"`
 }
 
 // content is text, or a list of parts of which the texts count.
@@ -92,6 +99,55 @@ func (q request) question() string {
 		last = cmp.Or(last, string(m.Content))
 	}
 	return last
+}
+
+// evident reports that some message of role user has a JSON object: evidence, or
+// what is left of it.
+func (q request) evident() bool {
+	for _, m := range q.Messages {
+		if m.Role == "user" && strings.Contains(string(m.Content), "{") {
+			return true
+		}
+	}
+	return false
+}
+
+// schema is the form that is demanded; ok is false where none is.
+func (q request) schema() (raw json.RawMessage, ok bool) {
+	switch {
+	case len(q.Tools) > 0:
+		return q.Tools[0].Function.Parameters, true
+	case q.Format.Type == "json_schema":
+		return q.Format.Schema.Schema, true
+	}
+	return nil, false
+}
+
+// plain answers a question that holds no evidence as a server that honours
+// schemas would: with the first instance of the one that is demanded. Where none
+// is, it repeats the first line of the first message, which shows that this line
+// arrived.
+func (q request) plain() (message, string, error) {
+	raw, ok := q.schema()
+	if !ok {
+		line, _, _ := strings.Cut(string(q.Messages[0].Content), "\n")
+		return message{Role: "assistant", Content: &line}, "stop", nil
+	}
+	b, err := instance(raw)
+	if err != nil {
+		return message{}, "", err
+	}
+	m, finish := q.formed(string(b))
+	return m, finish, nil
+}
+
+// formed puts an object where the request wants it.
+func (q request) formed(object string) (message, string) {
+	if len(q.Tools) == 0 {
+		return message{Role: "assistant", Content: &object}, "stop"
+	}
+	one := toolCall{ID: "call_0", Type: "function", Function: call{Name: q.Tools[0].Function.Name, Arguments: object}}
+	return message{Role: "assistant", ToolCalls: []toolCall{one}}, "tool_calls"
 }
 
 // usage is an estimate, like ours.
