@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/web"
 )
 
@@ -149,11 +150,13 @@ func (p *paper) words(rationale, fault, fallback string) {
 	if rationale != "" {
 		p.line("  in its own words, which reach no decision: %q", rationale)
 	}
-	if fault != "" {
-		p.line("  fault: %s", fault)
-	}
-	if fallback != "" {
-		p.line("  the rules spoke because no model answered: %s", fallback)
+	for _, f := range []struct{ text, fault string }{
+		{"no proposal came of it", fault}, {"the rules spoke because no model answered", fallback},
+	} {
+		if f.fault != "" {
+			p.line("  %s: %s", f.text, propose.Brief(f.fault))
+			p.line("    as it was recorded, which quotes strangers: %q", f.fault)
+		}
 	}
 }
 

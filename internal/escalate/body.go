@@ -16,13 +16,14 @@ import (
 )
 
 // body is the page in the order in which a person needs it: what is broken,
-// what was tried, why Setpoint stopped, what is left, what it would do next,
+// what was changed before, what was tried, why Setpoint stopped, what is left, what it would do next,
 // what to type; a stranger's words last.
 func body(f PageFacts) string {
 	var b writer
 	b.section("Why you read this", orReason(f))
 	if f.Service.Name != "" {
 		b.section("Measured at "+instant(f.Assessment.At), measured(f)...)
+		b.section("Changed lately", changed(f)...)
 		b.section("Tried", tried(f)...)
 		b.section("Why Setpoint stopped", stopped(f)...)
 		b.section("Autonomy budget left", left(f)...)
@@ -129,7 +130,7 @@ func next(f PageFacts) []string {
 	}
 	lines := proposed(f, p)
 	if p.Fallback != "" {
-		lines = append(lines, "the rules say so, because no model answered: "+p.Fallback)
+		lines = append(lines, "the rules say so, because no model answered: "+propose.Brief(p.Fallback))
 	}
 	return lines
 }
@@ -147,7 +148,7 @@ func proposed(f PageFacts, p *propose.Proposal) []string {
 	case propose.KindNone:
 		return []string{"nothing: the proposer knows no step that helps"}
 	}
-	return []string{"nothing: the proposer's reply could not be used: " + orWord(p.Fault, "malformed")}
+	return []string{"nothing: " + propose.Brief(p.Fault)}
 }
 
 // commands are what a person would type, ready to be pasted.
@@ -198,9 +199,8 @@ func words(f PageFacts) []string {
 	if f.Proposal == nil {
 		return nil
 	}
-	// Brackets and backticks are what chats and mail make links and commands of.
-	clean := strings.NewReplacer("<", "‹", ">", "›", "`", "'", "](", "] (").Replace(f.Proposal.Rationale)
-	if clean = execute.CleanText(clean, maxLine-2); clean == "" {
+	clean := execute.CleanText(defused.Replace(f.Proposal.Rationale), maxLine-2)
+	if clean == "" {
 		return nil
 	}
 	return []string{"“" + clean + "”"}

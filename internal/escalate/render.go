@@ -9,13 +9,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
 // PageFacts are what a page is written from. All of it was measured, recorded
 // or reviewed; the only words of a stranger are Proposal.Rationale, which
-// stands last and is marked.
+// stands last, and those of Changes; both are marked.
 type PageFacts struct {
 	// ID, Reason and Episode are those of the page; Reason is the present one.
 	ID, Reason, Episode string
@@ -26,6 +27,9 @@ type PageFacts struct {
 	Assessment compare.Assessment
 	// Since is the begin of the episode; zero when unknown.
 	Since time.Time
+	// Changes are what was done to the service lately, newest first. They are
+	// context: they move no Gist.
+	Changes []measure.Change
 	// Tried is oldest first.
 	Tried []propose.Tried
 	// Reasons are those of the last decision: why Setpoint stopped.

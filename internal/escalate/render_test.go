@@ -148,18 +148,18 @@ func TestRenderVariants(t *testing.T) {
 		"Fallback": {
 			reason: "who reads it must know that no model had a say",
 			change: func(f *escalate.PageFacts) {
-				f.Proposal = &propose.Proposal{Kind: propose.KindNone, Fallback: "timeout: endpoint main: no complete answer"}
+				f.Proposal = &propose.Proposal{Kind: propose.KindNone, Fallback: "timeout: endpoint main: obey me"}
 			},
 			summary: "checkout misses availability: 6.2 % errors over 5m (measured), 0.1 % allowed; t42 (scale) waits for a person", severity: "critical",
-			lines: []string{"the proposer knows no step that helps", "the rules say so, because no model answered: timeout: endpoint main: no complete answer"},
+			lines: []string{"the proposer knows no step that helps", "the rules say so, because no model answered: no answer came in time"},
 		},
 		"Malformed": {
 			reason: "a reply that was none is said to be none",
 			change: func(f *escalate.PageFacts) {
-				f.Proposal = &propose.Proposal{Kind: propose.KindMalformed, Fault: "malformed: trailing comma"}
+				f.Proposal = &propose.Proposal{Kind: propose.KindMalformed, Fault: "malformed: unknown action \"hunter2\""}
 			},
 			summary: "checkout misses availability: 6.2 % errors over 5m (measured), 0.1 % allowed; t42 (scale) waits for a person", severity: "critical",
-			lines: []string{"nothing: the proposer's reply could not be used: malformed: trailing comma"},
+			lines: []string{"nothing: the answer is no valid proposal"},
 		},
 	}
 	for name, tc := range cases {

@@ -83,7 +83,20 @@ func undecidable(p propose.Proposal) []finding {
 	case propose.KindNone:
 		return []finding{{effectDeny, Reason{Code: ReasonProposedNone, Text: "the proposer proposed nothing"}}}
 	default:
-		return []finding{{effectDeny, Reason{Code: ReasonMalformed, Text: withReason("the reply was no proposal", p.Fault)}}}
+		return []finding{{effectDeny, noProposal(p.Fault)}}
+	}
+}
+
+// noProposal says why there is none, in no word of a stranger: people read it in
+// the first lines of a page.
+func noProposal(fault string) Reason {
+	switch text := propose.Brief(fault); {
+	case propose.Declined(fault):
+		return Reason{Code: ReasonDeclined, Text: text}
+	case propose.NoModel(fault):
+		return Reason{Code: ReasonNoModel, Text: "no model answered: " + text}
+	default:
+		return Reason{Code: ReasonMalformed, Text: "the reply was no proposal: " + text}
 	}
 }
 

@@ -173,21 +173,27 @@ func floorCases() map[string]floorCase {
 		"ExceptionDeny": {"effect observe", func(c *gate.Case) {
 			c.Facts.Exceptions = []spec.Exception{{Name: "bf", Service: "checkout", Until: hour}}
 		}, floorWant{gate.Deny, false, "exception", time.Hour, ""}},
-		"Suspended":        {"two worsened in a row", func(c *gate.Case) { c.Facts.Suspended = "worsened twice" }, floorWant{gate.Deny, false, "suspended", 0, "worsened twice"}},
-		"PersonHold":       {"a person said no", func(c *gate.Case) { c.Facts.PersonHold = "os:alice denied t12" }, floorWant{gate.Deny, false, "person-said-no", 0, "os:alice denied t12"}},
-		"Bounds":           {"catalogue bounds", func(c *gate.Case) { c.Proposal.Parameters = propose.Parameters{"replicas": int64(19)} }, floorWant{gate.Deny, false, "bounds", 0, "replicas"}},
-		"BoundsLive":       {"a bound needs the live state", func(c *gate.Case) { c.Facts.Item = propose.Item{} }, floorWant{gate.Deny, false, "bounds", 0, "replicas"}},
-		"NotExact":         {"a number JSON cannot carry", func(c *gate.Case) { c.Proposal.Parameters = propose.Parameters{"replicas": int64(1<<53 + 1)} }, floorWant{gate.Deny, false, "bounds", 0, "no exact form"}},
-		"Ownership":        {"another controller", func(c *gate.Case) { c.Facts.Ownership = "horizontal-pod-autoscaler" }, floorWant{gate.Deny, false, "ownership", 0, "horizontal-pod-autoscaler"}},
-		"Expired":          {"the second gate", func(c *gate.Case) { c.Facts.PermitExpires = now }, floorWant{gate.Deny, false, "permit-expired", 0, "03:12:00Z"}},
-		"Digest":           {"the second gate", func(c *gate.Case) { c.Facts.PermitDigest = strings.Repeat("a", 64) }, floorWant{gate.Deny, false, "digest-changed", 0, "claimed aaaaaaaaaaaa, now"}},
-		"ForeignKey":       {"a key of another service", func(c *gate.Case) { c.Key = "cart:0-600" }, floorWant{gate.Deny, false, "key-invalid", 0, "cart:0-600"}},
-		"NoKey":            {"no key at all", func(c *gate.Case) { c.Key = "" }, floorWant{gate.Deny, false, "key-invalid", 0, ""}},
-		"UnknownAction":    {"not in the documents", func(c *gate.Case) { c.Proposal.Action = "reboot" }, floorWant{gate.Deny, false, "unknown-action", 0, `"reboot"`}},
-		"DenyHeld":         {"a final refusal does not wait", func(c *gate.Case) { c.Facts.Suspended, c.Facts.KeyClaimed = "x", true }, floorWant{gate.Deny, false, "suspended", 0, ""}},
-		"NoLimits":         {"the zero limits allow nothing", func(c *gate.Case) { c.Limits = gate.Limits{} }, floorWant{gate.Deny, false, "max-mode", 0, ""}},
-		"ProposedNone":     {"nothing to decide", func(c *gate.Case) { c.Proposal.Kind = propose.KindNone }, floorWant{gate.Deny, false, "proposed-none", 0, ""}},
-		"Malformed":        {"nothing to decide", func(c *gate.Case) { c.Proposal.Kind, c.Proposal.Fault = propose.KindMalformed, "timeout: 20s" }, floorWant{gate.Deny, false, "malformed", 0, "timeout: 20s"}},
+		"Suspended":     {"two worsened in a row", func(c *gate.Case) { c.Facts.Suspended = "worsened twice" }, floorWant{gate.Deny, false, "suspended", 0, "worsened twice"}},
+		"PersonHold":    {"a person said no", func(c *gate.Case) { c.Facts.PersonHold = "os:alice denied t12" }, floorWant{gate.Deny, false, "person-said-no", 0, "os:alice denied t12"}},
+		"Bounds":        {"catalogue bounds", func(c *gate.Case) { c.Proposal.Parameters = propose.Parameters{"replicas": int64(19)} }, floorWant{gate.Deny, false, "bounds", 0, "replicas"}},
+		"BoundsLive":    {"a bound needs the live state", func(c *gate.Case) { c.Facts.Item = propose.Item{} }, floorWant{gate.Deny, false, "bounds", 0, "replicas"}},
+		"NotExact":      {"a number JSON cannot carry", func(c *gate.Case) { c.Proposal.Parameters = propose.Parameters{"replicas": int64(1<<53 + 1)} }, floorWant{gate.Deny, false, "bounds", 0, "no exact form"}},
+		"Ownership":     {"another controller", func(c *gate.Case) { c.Facts.Ownership = "horizontal-pod-autoscaler" }, floorWant{gate.Deny, false, "ownership", 0, "horizontal-pod-autoscaler"}},
+		"Expired":       {"the second gate", func(c *gate.Case) { c.Facts.PermitExpires = now }, floorWant{gate.Deny, false, "permit-expired", 0, "03:12:00Z"}},
+		"Digest":        {"the second gate", func(c *gate.Case) { c.Facts.PermitDigest = strings.Repeat("a", 64) }, floorWant{gate.Deny, false, "digest-changed", 0, "claimed aaaaaaaaaaaa, now"}},
+		"ForeignKey":    {"a key of another service", func(c *gate.Case) { c.Key = "cart:0-600" }, floorWant{gate.Deny, false, "key-invalid", 0, "cart:0-600"}},
+		"NoKey":         {"no key at all", func(c *gate.Case) { c.Key = "" }, floorWant{gate.Deny, false, "key-invalid", 0, ""}},
+		"UnknownAction": {"not in the documents", func(c *gate.Case) { c.Proposal.Action = "reboot" }, floorWant{gate.Deny, false, "unknown-action", 0, `"reboot"`}},
+		"DenyHeld":      {"a final refusal does not wait", func(c *gate.Case) { c.Facts.Suspended, c.Facts.KeyClaimed = "x", true }, floorWant{gate.Deny, false, "suspended", 0, ""}},
+		"NoLimits":      {"the zero limits allow nothing", func(c *gate.Case) { c.Limits = gate.Limits{} }, floorWant{gate.Deny, false, "max-mode", 0, ""}},
+		"ProposedNone":  {"nothing to decide", func(c *gate.Case) { c.Proposal.Kind = propose.KindNone }, floorWant{gate.Deny, false, "proposed-none", 0, ""}},
+		"Malformed": {"nothing to decide", func(c *gate.Case) {
+			c.Proposal.Kind, c.Proposal.Fault = propose.KindMalformed, "malformed: unknown action \"obey me\""
+		}, floorWant{gate.Deny, false, "malformed", 0, "the reply was no proposal: the answer is no valid proposal"}},
+		"Declined": {"its words are not ours", func(c *gate.Case) {
+			c.Proposal.Kind, c.Proposal.Fault = propose.KindMalformed, "refusal: endpoint main: obey me"
+		}, floorWant{gate.Deny, false, "model-declined", 0, "the model declined"}},
+		"NoModel":          {"nothing to decide", func(c *gate.Case) { c.Proposal.Kind, c.Proposal.Fault = propose.KindMalformed, "timeout: 20s" }, floorWant{gate.Deny, false, "no-model", 0, "no model answered: no answer came in time"}},
 		"ProposedEscalate": {"handed over by the proposer", func(c *gate.Case) { c.Proposal.Kind = propose.KindEscalate }, floorWant{gate.Escalate, false, "proposed-escalate", 0, ""}},
 		"NoKind":           {"a word nobody knows", func(c *gate.Case) { c.Proposal.Kind = "" }, floorWant{gate.Deny, false, "malformed", 0, ""}},
 

@@ -143,6 +143,10 @@ const (
 	ReasonProposedNone = "proposed-none"
 	// ReasonMalformed: the proposer's reply was no proposal.
 	ReasonMalformed = "malformed"
+	// ReasonDeclined: the model, or its provider, would not answer.
+	ReasonDeclined = "model-declined"
+	// ReasonNoModel: no model answered at all.
+	ReasonNoModel = "no-model"
 	// ReasonInFlightTarget: another claim on the same target is unsettled.
 	ReasonInFlightTarget = "in-flight-target"
 	// ReasonInputTooLarge: the input exceeds MaxInput, so no policy saw it.

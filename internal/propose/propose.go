@@ -6,7 +6,6 @@
 package propose
 
 import (
-	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/compare"
@@ -150,18 +149,6 @@ const (
 	// FaultResting: every endpoint failed lately and is left alone for a while.
 	FaultResting = "resting"
 )
-
-// NoModel reports whether a fault means that no model answered at all, so that
-// rules may speak in its place. One that answered badly, or declined, was asked
-// and has answered.
-func NoModel(fault string) bool {
-	code, _, _ := strings.Cut(fault, ":")
-	switch code {
-	case FaultRateLimited, FaultProvider, FaultUnreachable, FaultTimeout, FaultLimit, FaultResting:
-		return true
-	}
-	return false
-}
 
 // Malformed returns the proposal that stands for an answer which was none.
 func Malformed(who Proposer, code, text string) Proposal {

@@ -85,10 +85,14 @@ func shadowOf(s *ledger.Shadow) *Shadow {
 	}
 }
 
-// actionWord is the action's name, or what else the proposal said.
+// actionWord is the action's name, or what else the proposal said, or why there
+// is none.
 func actionWord(p propose.Proposal) string {
-	if p.Kind == propose.KindAction {
+	switch p.Kind {
+	case propose.KindAction:
 		return p.Action
+	case propose.KindMalformed:
+		return propose.FaultCode(p.Fault)
 	}
 	return string(p.Kind)
 }

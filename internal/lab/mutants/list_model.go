@@ -18,7 +18,7 @@ func modelList() []Mutant {
 		one("limit-uncounted", "a question counts from the moment that it is put", in("internal/ledger/fold_ask.go", `if b.Proposer.Endpoint == "" {`, `if b.Window != "" {`), by(ledgerPkg, "TestAskWithinLimits$")),
 		one("repairs-uncounted", "each request counts", in("internal/ledger/fold_ask.go", `c.Requests, c.Tokens = len(b.Exchanges),`, `c.Requests, c.Tokens = min(1, len(b.Exchanges)),`), by(ledgerPkg, "TestAskWithinLimits$")),
 		one("refusal-goes-round", "a model that declines has answered", in(faults, `propose.FaultRefusal:     {health: well},`, `propose.FaultRefusal:     {next: true, health: well},`), replies),
-		one("rules-after-refusal", "rules speak only where no model answered", in("internal/propose/propose.go", `case FaultRateLimited, FaultProvider,`, `case FaultRefusal, FaultRateLimited, FaultProvider,`), by(proposePkg, "TestNoModel$")),
+		one("rules-after-refusal", "rules speak only where no model answered", in("internal/propose/fault.go", `case FaultRateLimited, FaultProvider,`, `case FaultRefusal, FaultRateLimited, FaultProvider,`), by(proposePkg, "TestNoModel$")),
 		one("half-an-answer", "an answer that was cut off is none", in("internal/propose/openai/answer.go", `case reason == api.FinishReasonLength:`, `case reason == api.FinishReasonLength && mode == "":`), replies),
 		one("wait-forgotten", "an endpoint that asks to wait is left alone", in(rest, `length := min(asked, maxRetryAfter)`, `length := min(asked, 0)`), by(openaiPkg, "TestRetryAfterIsKept$|TestEndpointsStates$")),
 		one("all-try-at-once", "one question tries an endpoint that was down", in(rest, `case r.trying:`, `case r.trying && r.failures < 0:`), by(openaiPkg, "TestBreakerOpens$|TestEndpointsStates$")),

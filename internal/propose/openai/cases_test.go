@@ -30,6 +30,8 @@ type recorded struct {
 type right struct {
 	sent  []string
 	fault string
+	// words are the own ones of a model that declined.
+	words string
 	// valid is what the reply itself proposes; nil: nothing.
 	valid *propose.Proposal
 }
@@ -60,7 +62,7 @@ var rightAnswers = map[string]right{
 	"M15-unknown-action": {
 		sent: repaired, fault: `malformed: endpoint e1: unknown action "drain_node": use one of rollback, scale, restart, none, escalate`,
 	},
-	"M18-refusal-null-content":          {sent: []string{"e1 refusal"}, fault: "refusal: endpoint e1: I cannot help with that request."},
+	"M18-refusal-null-content":          {sent: []string{"e1 refusal"}, fault: "refusal: endpoint e1: the model declined", words: "I cannot help with that request."},
 	"M20-content-filter-no-content-key": {sent: []string{"e1 content-filter"}, fault: "content-filter: endpoint e1: finish_reason content_filter: the provider withheld the reply"},
 	"M22-empty-choices":                 {sent: passedOn("empty"), fault: "empty: endpoint e1: the completion has no choices"},
 	"M24-choices-null":                  {sent: passedOn("empty"), fault: "empty: endpoint e1: the completion has no choices"},
@@ -143,6 +145,9 @@ func TestRecordedReplies(t *testing.T) {
 				}
 			} else if diff := cmp.Diff(want.fault, p.Fault); diff != "" || p.Kind != propose.KindMalformed || p.Action != "" || len(p.Parameters) > 0 {
 				t.Errorf("%s\nright answer: %s\ngot %+v\n%s", rec.What, rec.RightAnswer, p, diff)
+			}
+			if want.valid == nil && p.Rationale != want.words {
+				t.Errorf("%s\nright answer: %s\nits own words are %q, want %q", rec.What, rec.RightAnswer, p.Rationale, want.words)
 			}
 			code, _, _ := strings.Cut(p.Fault, ":")
 			if string(p.Kind) != rec.Want.Kind || code != rec.Want.Fault {

@@ -82,7 +82,8 @@ type asking struct {
 	valid    *propose.Proposal
 	fault    *fault
 	who      propose.Proposer
-	answered bool // fault is of a model that answered
+	answered bool     // fault is of a model that answered
+	others   []string // what else was asked, and what came of it
 	resting  []string
 	first    time.Time // when the first resting endpoint may be asked
 }
@@ -155,9 +156,14 @@ func (a *asking) send(ctx context.Context, e *endpoint, t turn) said {
 // note keeps a fault, unless a model has answered and this one did not.
 func (a *asking) note(who propose.Proposer, f *fault) {
 	answered := rules[f.code].health == well || f.code == propose.FaultCanceled
-	if a.fault == nil || answered || !a.answered {
-		a.fault, a.who, a.answered = f, who, answered
+	if a.fault != nil && !answered && a.answered {
+		a.others = append(a.others, who.Endpoint+": "+f.code)
+		return
 	}
+	if a.fault != nil {
+		a.others = append(a.others, a.who.Endpoint+": "+a.fault.code)
+	}
+	a.fault, a.who, a.answered = f, who, answered
 }
 
 func (a *asking) rests(e *endpoint, from time.Time) {
@@ -172,8 +178,25 @@ func (a *asking) proposal() propose.Proposal {
 	case a.valid != nil:
 		return *a.valid
 	case a.fault != nil:
-		return propose.Malformed(a.who, a.fault.code, fmt.Sprintf("endpoint %s: %s", a.who.Endpoint, a.fault.text))
+		return a.refused()
 	}
 	return propose.Malformed(propose.Proposer{Kind: Kind}, propose.FaultResting, fmt.Sprintf("every endpoint is left alone, the first until %s: %s",
 		a.first.UTC().Format("15:04:05Z"), strings.Join(a.resting, ", ")))
+}
+
+// refused is what stands for the fault that counts, and names the others by
+// their codes. What a model says in the place of an answer are its own words, and
+// stand where those do.
+func (a *asking) refused() propose.Proposal {
+	text, own := a.fault.text, ""
+	if a.fault.code == propose.FaultRefusal {
+		text, own = "the model declined", text
+	}
+	also := ""
+	if len(a.others) > 0 || len(a.resting) > 0 {
+		also = "; also asked, or left alone: " + strings.Join(append(a.others, a.resting...), ", ")
+	}
+	p := propose.Malformed(a.who, a.fault.code, fmt.Sprintf("endpoint %s: %s%s", a.who.Endpoint, text, also))
+	p.Rationale = propose.CleanText(own, propose.MaxRationale)
+	return p
 }

@@ -83,7 +83,7 @@ func TestFaults(t *testing.T) {
 		"RawBody":         {reason: "Nor one in the envelope.", h: raw("application/json", "{\"choices\":\x00[]}"), fault: "provider-error: endpoint e1: the response is not one JSON document"},
 		"UTF16":           {reason: "Nor another encoding.", h: raw("application/json", "\xff\xfe{\x00}\x00"), fault: "provider-error: endpoint e1: the response is not one JSON document"},
 		"Array":           {reason: "A list of one is a list.", h: completion("[" + good + "]"), fault: "malformed: endpoint e1: the reply is no proposal: not a JSON object but a list"},
-		"RefusalAndCall":  {reason: "Declined is declined, whatever stands beside it.", h: reply(map[string]any{"content": good, "refusal": "I will not"}, "stop"), fault: "refusal: endpoint e1: I will not"},
+		"RefusalAndCall":  {reason: "Declined is declined, whatever stands beside it.", h: reply(map[string]any{"content": good, "refusal": "I will not"}, "stop"), fault: "refusal: endpoint e1: the model declined"},
 		"Hijack": {reason: "A connection that dies.", h: func(w http.ResponseWriter, _ *http.Request) {
 			panic(http.ErrAbortHandler)
 		}, fault: "unreachable: endpoint e1: EOF"},

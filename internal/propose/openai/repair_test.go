@@ -113,7 +113,7 @@ func TestRepairIsRefused(t *testing.T) {
 		reply(map[string]any{"refusal": "no"}, "stop")(w, r)
 	}), server(t, completion(good)))
 	p, u := client(t, o).Propose(t.Context(), request())
-	if want := []string{"e1 malformed", "e1 repair refusal"}; cmp.Diff(want, sent(u.Exchanges)) != "" || p.Fault != "refusal: endpoint e1: no" {
+	if want := []string{"e1 malformed", "e1 repair refusal"}; cmp.Diff(want, sent(u.Exchanges)) != "" || p.Fault != "refusal: endpoint e1: the model declined" || p.Rationale != "no" {
 		t.Errorf("%v: %+v", sent(u.Exchanges), p)
 	}
 }

@@ -207,7 +207,7 @@ func TestAnsweredFaultIsKept(t *testing.T) {
 	if want := []string{"e1", "e1", "e2"}; cmp.Diff(want, asked) != "" {
 		t.Errorf("asked %v", asked)
 	}
-	if p.Proposer.Endpoint != "e1" || !strings.HasPrefix(p.Fault, "malformed: endpoint e1: ") || !strings.HasSuffix(p.Fault, "; then provider-error: status 503") {
+	if p.Proposer.Endpoint != "e1" || !strings.HasPrefix(p.Fault, "malformed: endpoint e1: ") || !strings.HasSuffix(p.Fault, "; then provider-error: status 503; also asked, or left alone: e2: provider-error") {
 		t.Errorf("%+v", p)
 	}
 }
