@@ -48,8 +48,11 @@ type repairData struct {
 
 // LoadPrompts reads propose.system.tmpl, propose.user.tmpl and
 // propose.repair.tmpl, and renders each once, so that a fault in one shows at
-// the start and not in an incident.
+// the start and not in an incident. Another .tmpl beside them is a fault too.
 func LoadPrompts(files fs.FS) (*Prompts, error) {
+	if err := checkFolder(files); err != nil {
+		return nil, err
+	}
 	p := &Prompts{}
 	for i, into := range []**promptFile{&p.system, &p.user, &p.repair} {
 		f, err := loadPrompt(files, []string{systemID, userID, repairID}[i])

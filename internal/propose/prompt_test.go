@@ -167,8 +167,8 @@ func TestLoadPromptsFaults(t *testing.T) {
 		"NoVersion":   {reason: "A prompt has a version.", user: "---\nid: propose.user\n---\n", err: "prompt propose.user.tmpl: front matter must have id: propose.user and a version"},
 		"UnknownKey":  {reason: "Strict.", user: "---\nid: propose.user\nmodel: x\n---\n", err: `prompt propose.user.tmpl: front matter has the unknown key "model": id, version and inputs are known`},
 		"Twice":       {reason: "Strict.", user: "---\nid: propose.user\nid: propose.user\n---\n", err: `prompt propose.user.tmpl: front matter line "id: propose.user" is not one of id: …, version: … and inputs: …, each once`},
-		"Syntax":      {reason: "Found at the start.", user: head("propose.user") + "{{", err: "prompt propose.user.tmpl: template: propose.user.tmpl:1: unclosed action"},
-		"UnknownData": {reason: "Found at the start, not in an incident.", user: head("propose.user") + "{{.Logs}}", err: `render prompt: template: propose.user.tmpl:1:2: executing "propose.user.tmpl" at <.Logs>: can't evaluate field Logs in type propose.promptData`},
+		"Syntax":      {reason: "Found at the start.", user: head("propose.user") + "{{", err: "prompt propose.user.tmpl:5: unclosed action"},
+		"UnknownData": {reason: "Found at the start, not in an incident.", user: head("propose.user") + "{{.Logs}}", err: "prompt propose.user.tmpl:5: unknown input Logs; known are Actions, Evidence, MaxRationale"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -37,8 +37,10 @@ type promptFile struct {
 	// inputs are those that the front matter names; nil where it names none.
 	// uses are those that the text uses, sorted.
 	inputs, uses []string
-	older        bool
-	template     *template.Template
+	// before is how many lines of the file stand before its text.
+	before   int
+	older    bool
+	template *template.Template
 }
 
 // Template says what one template is.
@@ -68,7 +70,7 @@ func (p *Prompts) Templates() []Template {
 var frontMatter = regexp.MustCompile(`\A---\n((?s:.*?)\n)---\n`)
 
 func loadPrompt(files fs.FS, id string) (*promptFile, error) {
-	name := id + ".tmpl"
+	name := id + templateEnd
 	f := &promptFile{}
 	data, err := fs.ReadFile(files, name)
 	if id == repairID && errors.Is(err, fs.ErrNotExist) {
@@ -87,11 +89,10 @@ func loadPrompt(files fs.FS, id string) (*promptFile, error) {
 	if f.id != id || f.version == "" {
 		return nil, fmt.Errorf("prompt %s: front matter must have id: %s and a version", name, id)
 	}
-	f.template, err = template.New(name).Option("missingkey=error").Parse(string(data[head[1]:]))
-	if err != nil {
-		return nil, fmt.Errorf("prompt %s: %w", name, err)
+	f.before = bytes.Count(data[:head[1]], []byte("\n"))
+	if err := f.parse(string(data[head[1]:])); err != nil {
+		return nil, err
 	}
-	f.uses = inputsOf(f.template.Tree)
 	if f.inputs != nil && !slices.Equal(f.inputs, f.uses) {
 		return nil, fmt.Errorf("prompt %s: front matter says inputs: %s, but the text uses %s",
 			name, strings.Join(f.inputs, ", "), cmp.Or(strings.Join(f.uses, ", "), "none"))
@@ -99,6 +100,17 @@ func loadPrompt(files fs.FS, id string) (*promptFile, error) {
 	sum := sha256.Sum256(data)
 	f.digest = hex.EncodeToString(sum[:])
 	return f, nil
+}
+
+// parse reads the text below the front matter.
+func (f *promptFile) parse(text string) (err error) {
+	f.template, err = template.New(f.id + templateEnd).Option("missingkey=error").Parse(text)
+	if err != nil {
+		return f.fault(err)
+	}
+	used := inputsOf(f.template.Tree)
+	f.uses = slices.Sorted(maps.Keys(used))
+	return f.unknownInput(used, text)
 }
 
 func (f *promptFile) head(text string) error {
@@ -130,21 +142,22 @@ func (f *promptFile) head(text string) error {
 func (f *promptFile) render(data any) (string, error) {
 	var out bytes.Buffer
 	if err := f.template.Execute(&out, data); err != nil {
-		return "", fmt.Errorf("render prompt: %w", err)
+		return "", f.fault(err)
 	}
 	return out.String(), nil
 }
 
-// inputsOf are the names of the fields that a template uses, sorted.
-func inputsOf(t *parse.Tree) []string {
-	found := map[string]bool{}
+// inputsOf are the names of the fields that a template uses, with a place of
+// each.
+func inputsOf(t *parse.Tree) map[string]parse.Pos {
+	found := map[string]parse.Pos{}
 	if t != nil && t.Root != nil {
 		fields(t.Root, found)
 	}
-	return slices.Sorted(maps.Keys(found))
+	return found
 }
 
-func fields(n parse.Node, found map[string]bool) {
+func fields(n parse.Node, found map[string]parse.Pos) {
 	switch n := n.(type) {
 	case *parse.ListNode:
 		if n == nil {
@@ -166,13 +179,13 @@ func fields(n parse.Node, found map[string]bool) {
 	}
 }
 
-func branchFields(b parse.BranchNode, found map[string]bool) {
+func branchFields(b parse.BranchNode, found map[string]parse.Pos) {
 	pipeFields(b.Pipe, found)
 	fields(b.List, found)
 	fields(b.ElseList, found)
 }
 
-func pipeFields(p *parse.PipeNode, found map[string]bool) {
+func pipeFields(p *parse.PipeNode, found map[string]parse.Pos) {
 	if p == nil {
 		return
 	}
@@ -180,14 +193,21 @@ func pipeFields(p *parse.PipeNode, found map[string]bool) {
 		for _, arg := range c.Args {
 			switch arg := arg.(type) {
 			case *parse.FieldNode:
-				found[arg.Ident[0]] = true
+				note(found, arg.Ident[0], arg.Pos)
 			case *parse.VariableNode:
 				if arg.Ident[0] == "$" && len(arg.Ident) > 1 {
-					found[arg.Ident[1]] = true
+					note(found, arg.Ident[1], arg.Pos)
 				}
 			case *parse.PipeNode:
 				pipeFields(arg, found)
 			}
 		}
+	}
+}
+
+// note keeps the first place.
+func note(found map[string]parse.Pos, name string, at parse.Pos) {
+	if first, known := found[name]; !known || at < first {
+		found[name] = at
 	}
 }

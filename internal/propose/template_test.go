@@ -33,7 +33,7 @@ func TestTemplates(t *testing.T) {
 		"Plain":      {reason: "What is used is found.", user: "{{.Evidence}}", repair: repair, uses: []string{"Evidence"}, version: "propose.system@3 propose.user@3 propose.repair@3"},
 		"Nested":     {reason: "Wherever it stands.", user: `{{if .Actions}}{{range $.Actions}}{{.}}{{else}}{{(len .Evidence) | printf "%d"}}{{end}}{{end}}{{with .MaxRationale}}{{.}}{{end}}`, repair: repair, uses: []string{"Actions", "Evidence", "MaxRationale"}, version: "propose.system@3 propose.user@3 propose.repair@3"},
 		"Older":      {reason: "A folder from before there was a repair turn loads.", user: "{{.Evidence}}", uses: []string{"Evidence"}, version: "propose.system@3 propose.user@3 propose.repair@0"},
-		"NoRepair":   {reason: "A repair turn that renders nothing of its own is at fault at the start.", user: "x", repair: front("propose.repair", "") + "{{.Evidence}}", err: "can't evaluate field Evidence in type propose.repairData"},
+		"NoRepair":   {reason: "A repair turn that renders nothing of its own is at fault at the start.", user: "x", repair: front("propose.repair", "") + "{{.Evidence}}", err: "prompt propose.repair.tmpl:5: unknown input Evidence; known are Fault, MaxRationale"},
 		"RepairHead": {reason: "It has a version too.", user: "x", repair: "{{.Fault}}", err: "prompt propose.repair.tmpl: starts without front matter"},
 	}
 	for name, tc := range cases {
@@ -50,6 +50,56 @@ func TestTemplates(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(tc.version, p.Version()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestTemplateFaults: a fault names the line of the file, and what there is in
+// words of the file.
+func TestTemplateFaults(t *testing.T) {
+	t.Parallel()
+	const at = "prompt propose.user.tmpl:"
+	cases := map[string]struct{ reason, text, err string }{
+		"Unknown":  {"The front matter counts as lines too.", "{{.Secret}}", at + "5: unknown input Secret; known are Actions, Evidence, MaxRationale"},
+		"Typing":   {"It says what was probably meant.", "x\n{{.Evidense}}", at + "6: unknown input Evidense, did you mean Evidence?; known are Actions, Evidence, MaxRationale"},
+		"First":    {"Of two it is the first.", "{{.B}}{{.A}}", at + "5: unknown input B; known are Actions, Evidence, MaxRationale"},
+		"Branch":   {"A branch that is not taken at the start is at fault in an incident.", "{{if false}}\n{{.Secret}}{{end}}", at + "6: unknown input Secret; known are Actions, Evidence, MaxRationale"},
+		"Field":    {"No input has fields, and the word for their kind is nobody's business.", "\n{{.Evidence.Foo}}", at + "6: <.Evidence.Foo>: there is no field Foo; the inputs are Actions, Evidence, MaxRationale, and none has fields"},
+		"Variable": {"Nor has a variable.", "{{$x := .}}{{$x.Foo}}", at + "5: <$x.Foo>: there is no field Foo; the inputs are Actions, Evidence, MaxRationale, and none has fields"},
+		"Function": {"What does not parse has a line too.", "\n\n{{upper .Evidence}}", at + `7: function "upper" not defined`},
+		"Unclosed": {"So has what does not end.", "{{if .Evidence}}", at + "5: unexpected EOF"},
+		"Kind":     {"Types of the program stay in it.", "{{index . 1}}", at + "5: <index . 1>: error calling index: can't index item of type all inputs"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := propose.LoadPrompts(folder(front("propose.system", "")+"x", front("propose.user", "")+tc.text, ""))
+			if diff := cmp.Diff(tc.err, text(err)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestStrayTemplates: a file that was meant to be read is not left out in silence.
+func TestStrayTemplates(t *testing.T) {
+	t.Parallel()
+	const known = "propose.system.tmpl, propose.user.tmpl, propose.repair.tmpl"
+	cases := map[string]struct{ reason, name, err string }{
+		"Typing": {"A slip of the keyboard.", "propse.user.tmpl", "prompt propse.user.tmpl: nothing reads a template of this name; did you mean propose.user.tmpl?"},
+		"Other":  {"A template that this version has no use for.", "critique.tmpl", "prompt critique.tmpl: nothing reads a template of this name; known are " + known},
+		"Text":   {"What is no template may lie there.", "README.md", ""},
+		"Editor": {"So may what an editor keeps there.", ".#propose.user.tmpl", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := folder(front("propose.system", "")+"x", front("propose.user", "")+"x", "")
+			files[tc.name] = &fstest.MapFile{Data: []byte("x")}
+			_, err := propose.LoadPrompts(files)
+			if diff := cmp.Diff(tc.err, text(err)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
