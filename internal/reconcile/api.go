@@ -183,8 +183,10 @@ type Result struct {
 	// Proposal and Decision are set when something was proposed.
 	Proposal *propose.Proposal
 	Decision *gate.Decision
-	Balance  budget.Balance
-	Key      gate.Key
+	// Revised is what the targets listed as rolled out, when they were looked at.
+	Revised []measure.Change
+	Balance budget.Balance
+	Key     gate.Key
 	// Effect is what was sent in this pass; None when nothing was.
 	Effect execute.Effect
 	// Outcome is what was judged in this pass; OutcomeNone when nothing was.

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"slices"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/measure"
@@ -44,9 +45,32 @@ func (p *pass) readChanges() {
 }
 
 // revised takes the revisions that a target listed as changes of the service.
+// They are kept for whoever is told of the service until it is looked at again.
 func (p *pass) revised(revisions []measure.Change) {
 	for _, c := range revisions {
 		c.Service = p.svc.Name
 		p.revisions = append(p.revisions, c)
 	}
+	p.result.Revised = p.revisions
+	p.r.mu.Lock()
+	defer p.r.mu.Unlock()
+	p.r.revised[p.svc.Name] = p.revisions
+}
+
+// changedLately are the changes of a service that people are told of, newest
+// first: what was posted, what the file has, and what targets listed when they
+// were last looked at. Nobody is told of a service that is met, so a sweep over
+// met services reads no file.
+func (r *Reconciler) changedLately(service string, now time.Time) []measure.Change {
+	r.mu.Lock()
+	all := slices.Clone(r.revised[service])
+	r.mu.Unlock()
+	r.book.view(func(s *ledger.State) {
+		known, _ := s.Service(service)
+		all = append(all, known.Changes...)
+	})
+	if feed := r.o.Feed; feed != nil {
+		all = append(all, feed.Changes(service)...)
+	}
+	return measure.RecentChanges(now, all, nil)
 }

@@ -218,6 +218,7 @@ func (r *Reconciler) render(f step.NoticeFacts, n step.Notice, now time.Time) es
 	if k := len(f.Tickets); k > 0 && f.Tickets[k-1].State == approve.Open {
 		facts.Ticket = &f.Tickets[k-1]
 	}
+	facts.Changes = r.changedLately(f.Service.Name, now)
 	r.book.view(func(s *ledger.State) {
 		facts.Tried = tried(s, f.State)
 		if known := s.Pages[n.ID]; known != nil && known.EndedAt.IsZero() {

@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/escalate"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
@@ -55,6 +56,8 @@ type Reconciler struct {
 	// swept is when people were last told, passed when a pass last ended.
 	swept, passed time.Time
 	hints         map[string]time.Time
+	// revised is what the targets of each service last listed as rolled out.
+	revised map[string][]measure.Change
 	// conflicts are the keys that were found held with other bytes, by service.
 	conflicts map[string]gate.Key
 	// checkpoint is where the fold of the ledger began.
@@ -93,12 +96,16 @@ func New(ctx context.Context, o Options) (*Reconciler, error) {
 	if err := tel.decisionLog(o.Registerer, o.DecisionLog); err != nil {
 		return nil, err
 	}
+	if who := o.Proposer.Identity(); who.Endpoint != "" {
+		tel.model.expect(who.Kind, o.Config.Proposer.Endpoints)
+	}
 	desk := NewDesk(o.Store, approve.Groups(o.Config.Approvers), o.Now)
 	r := &Reconciler{
 		Desk: desk, o: o, log: o.Logger, tel: tel, rule: rules{policy: o.Policy, since: o.Now(), shadow: o.Shadow, fault: o.PolicyFault},
 		last: map[string]Result{}, errors: map[string]int{}, again: map[string]time.Time{},
 		assessed: map[string]compare.Assessment{}, looked: map[string]time.Time{}, sightings: map[string]sighting{}, hints: map[string]time.Time{}, conflicts: map[string]gate.Key{},
-		wake: make(chan string, 64), quit: make(chan struct{}),
+		revised: map[string][]measure.Change{},
+		wake:    make(chan string, 64), quit: make(chan struct{}),
 	}
 	r.outbox = outbox{sent: map[string]escalate.Delivery{}, sending: map[string]bool{}, loose: map[string]escalate.Page{}}
 	r.woken, r.answered = r.nudge, r.tel.answered

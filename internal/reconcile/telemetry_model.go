@@ -5,7 +5,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/setpoint-dev/setpoint/internal/config"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/propose"
 )
 
 // The metrics of OpenTelemetry's conventions for generative AI, in the form
@@ -39,7 +41,7 @@ var (
 
 // modelTelemetry is what models were asked and what it cost.
 type modelTelemetry struct {
-	requests, tokens               *prometheus.CounterVec
+	requests, tokens, fallbacks    *prometheus.CounterVec
 	tokenUsage, duration           *prometheus.HistogramVec
 	episodeTokens, episodeRequests prometheus.Histogram
 }
@@ -54,6 +56,8 @@ func newModelTelemetry() *modelTelemetry {
 	return &modelTelemetry{
 		requests: counter("setpoint_model_requests_total", "Requests to a model's endpoint, and questions to other proposers, by what came back.", "endpoint", "result"),
 		tokens:   counter("setpoint_model_tokens_total", "Tokens as the model's endpoint counted them.", "endpoint", "type"),
+		fallbacks: counter("setpoint_model_fallbacks_total",
+			"Questions that rules answered in the place of a model, by the code of the fault that kept it from answering.", "reason"),
 		tokenUsage: prometheus.NewHistogramVec(histogram(genAITokenUsage, "Tokens of one request to a model, as its endpoint counted them.", genAITokenBuckets),
 			[]string{genAITokenType, genAIOperation, genAIProvider, genAIModel}),
 		duration: prometheus.NewHistogramVec(histogram(genAIDuration, "Time of one request to a model; error_type is empty for a valid proposal.", genAIDurationBuckets),
@@ -64,7 +68,7 @@ func newModelTelemetry() *modelTelemetry {
 }
 
 func (m *modelTelemetry) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.requests, m.tokens, m.tokenUsage, m.duration, m.episodeTokens, m.episodeRequests}
+	return []prometheus.Collector{m.requests, m.tokens, m.fallbacks, m.tokenUsage, m.duration, m.episodeTokens, m.episodeRequests}
 }
 
 // resultOK is that of an exchange that gave a proposal.
@@ -96,6 +100,29 @@ func (t *telemetry) asked(got Proposed) {
 			result = code
 		}
 		m.requests.WithLabelValues(p.Proposer.Kind, result).Inc()
+		if p.Fallback != "" {
+			m.fallbacks.WithLabelValues(propose.FaultCode(p.Fallback)).Inc()
+		}
+	}
+}
+
+// expect begins at zero what may be counted of a model of this kind behind these
+// endpoints. A series that begins at one is no increase to Prometheus, so the
+// first failure would raise no alert.
+func (m *modelTelemetry) expect(kind string, endpoints []config.Endpoint) {
+	codes := propose.FaultCodes()
+	for _, e := range endpoints {
+		for _, result := range append(codes, resultOK) {
+			m.requests.WithLabelValues(e.Name, result)
+		}
+	}
+	for _, unasked := range []string{propose.FaultLimit, propose.FaultResting} {
+		m.requests.WithLabelValues(kind, unasked)
+	}
+	for _, code := range codes {
+		if propose.NoModel(code) {
+			m.fallbacks.WithLabelValues(code)
+		}
 	}
 }
 
