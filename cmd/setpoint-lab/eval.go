@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -25,23 +27,13 @@ func newEvalCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "eval",
 		Short:         "Play scenarios in simulated time and score them by what was measured",
-		Args:          evalArgs,
+		Args:          unknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	cmd.AddCommand(newEvalRunCommand(), newEvalRecordCommand())
 	return cmd
-}
-
-func evalArgs(_ *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return nil
-	case args[0] == "compare":
-		return errors.New("eval compare: not in this version; compare the output of two eval run -o json")
-	}
-	return fmt.Errorf("eval: unknown command %q; see setpoint-lab eval --help", args[0])
 }
 
 // evalFlags are those of eval run.
@@ -79,15 +71,16 @@ language model, and no figure here says anything about the quality of one.
 openai contacts the endpoint that you name, and nobody else; --record keeps what
 was asked and answered, without keys, and --replay plays that without a network.
 A replay of another prompt or another course of events is an error that says
-where they part.
+where they part. For openai the table also says how many requests were sent and
+answered, and how the others failed; where none was answered, no cassette is kept.
 
 A suite of incidents, as evals/incidents, rebuilds what happened to others. Each
 says itself what is proposed and what is right, so it takes no proposer and no
 seeds, and prints one line for each service of which there is something to say.
 
 Exit code 1: the rules do not reach what a scenario says is right, an incident
-did not get its right answer, or any proposer brought about a double effect or
-an act on an unknown state.`,
+did not get its right answer, any proposer brought about a double effect or an
+act on an unknown state, or a model was to be asked and never answered.`,
 		Example: `  setpoint-lab eval run
   setpoint-lab eval run --suite evals/incidents
   setpoint-lab eval run --suite evals/bad-release.yaml --proposer rules --seeds 5
@@ -99,6 +92,9 @@ an act on an unknown state.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(cmd); err != nil {
+				return err
+			}
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -132,9 +128,6 @@ func (f evalFlags) proposers() ([]string, error) {
 func (f evalFlags) asked() (scenario.Model, error) {
 	m := scenario.Model{BaseURL: f.baseURL, Name: f.model, Reply: openai.Reply(f.reply), Record: f.record, Replay: f.replay}
 	if f.proposer != scenario.OpenAI {
-		if f.baseURL+f.model+f.keyFile+f.record+f.replay != "" {
-			return m, fmt.Errorf("--base-url, --model, --key-file, --record and --replay are of --proposer %s", scenario.OpenAI)
-		}
 		return m, nil
 	}
 	if f.keyFile != "" {
@@ -147,8 +140,26 @@ func (f evalFlags) asked() (scenario.Model, error) {
 	return m, m.Check()
 }
 
-// check refuses what this version does not do, before anything is played.
-func (f evalFlags) check() error {
+// ofModel are the flags that only a proposer which asks somebody reads; askedOf
+// are those of them that a recording has an answer to.
+var (
+	askedOf = []string{"base-url", "model", "key-file", "reply"}
+	ofModel = slices.Concat(askedOf, []string{"record", "replay"})
+)
+
+// check refuses what this version does not do, and flags that nobody would read,
+// before anything is played.
+func (f evalFlags) check(cmd *cobra.Command) error {
+	for _, name := range ofModel {
+		if cmd.Flags().Changed(name) && f.proposer != scenario.OpenAI {
+			return usageError(cmd, "--%s has no meaning here: it is of --proposer %s", name, scenario.OpenAI)
+		}
+	}
+	for _, name := range askedOf {
+		if cmd.Flags().Changed(name) && f.replay != "" {
+			return usageError(cmd, "--%s has no meaning beside --replay: a recording says itself whom it asked, and how", name)
+		}
+	}
 	switch f.output {
 	case "table", "json":
 	case "junit", "html":
@@ -163,9 +174,6 @@ func (f evalFlags) check() error {
 }
 
 func (f evalFlags) run(ctx context.Context, out, progress io.Writer) error {
-	if err := f.check(); err != nil {
-		return err
-	}
 	if incident.Holds(f.suite) {
 		return f.incidents(ctx, out, progress)
 	}
@@ -193,7 +201,7 @@ func (f evalFlags) run(ctx context.Context, out, progress io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(progress, "%d runs in %s\n", len(scores), time.Since(began).Round(100*time.Millisecond))
-	if f.record != "" {
+	if f.record != "" && !slices.ContainsFunc(scores, func(s scenario.Score) bool { return s.Unanswered() != "" }) {
 		fmt.Fprintf(progress, "recorded in %s; play it again with --proposer openai --replay %s\n", f.record, f.record)
 	}
 	if err := f.print(out, scores); err != nil {
@@ -221,6 +229,9 @@ func verdict(scores []scenario.Score) error {
 		if s.Proposer == scenario.Rules {
 			wrong = s.Wrong
 		}
+		if why := s.Unanswered(); why != "" {
+			wrong = append(slices.Clone(wrong), why)
+		}
 		for _, w := range wrong {
 			bad = append(bad, fmt.Sprintf("%s with %s, seed %d: %s", s.Scenario, s.Proposer, s.Seed, w))
 		}
@@ -233,10 +244,19 @@ func verdict(scores []scenario.Score) error {
 
 func printScores(out io.Writer, scores []scenario.Score) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SCENARIO\tPROPOSER\tKIND\tSEED\tRECOVERED\tHELD\tHARM\tACTIONS\tDOUBLE EFFECTS\tACTED ON UNKNOWN\tPAGED")
+	head := "SCENARIO\tPROPOSER\tKIND\tSEED\tRECOVERED\tHELD\tHARM\tACTIONS\tDOUBLE EFFECTS\tACTED ON UNKNOWN\tPAGED"
+	// One run has one proposer, or none that asks anybody.
+	if len(scores) > 0 && scores[0].Asked != nil {
+		head += "\tREQUESTS\tANSWERED\tFAULTS"
+	}
+	fmt.Fprintln(w, head)
 	for _, s := range scores {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%d\t%s\t%d\t%d\t%s\n", s.Scenario, s.Proposer, s.Kind, s.Seed,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%d\t%s\t%d\t%d\t%s", s.Scenario, s.Proposer, s.Kind, s.Seed,
 			recovered(s), yes(s.Held), s.Harm, actionsText(s), s.DoubleEffects, s.ActsOnUnknown, pagesText(s))
+		if a := s.Asked; a != nil {
+			fmt.Fprintf(w, "\t%d\t%d\t%s", a.Requests, a.Answered, cmp.Or(a.FaultsText(), "-"))
+		}
+		fmt.Fprintln(w)
 	}
 	w.Flush()
 }

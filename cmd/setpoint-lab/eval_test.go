@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +38,11 @@ func TestEvalRefusesByName(t *testing.T) {
 		"record and replay":         {"a recording of a recording says nothing", []string{"run", "--proposer", "openai", "--record", "a", "--replay", "b"}, "exclude each other"},
 		"no cassette":               {"a replay needs one for each scenario", []string{"run", "--suite", "../../evals/bad-release.yaml", "--proposer", "openai", "--replay", "nowhere"}, "--replay: open nowhere/bad-release-1.jsonl"},
 		"no key":                    {"a key that cannot be read is no key", []string{"run", "--proposer", "openai", "--key-file", "nowhere"}, "--key-file: open nowhere"},
-		"an endpoint of a script":   {"it would not be asked", []string{"run", "--proposer", "rules", "--record", "a"}, "are of --proposer openai"},
+		"an endpoint of a script":   {"it would not be asked", []string{"run", "--proposer", "rules", "--record", "a"}, "--record has no meaning here: it is of --proposer openai"},
+		"a mode of a script":        {"nobody would be asked in it", []string{"run", "--reply", "tool"}, "--reply has no meaning here: it is of --proposer openai"},
+		"a mode of a replay":        {"the recording says how was asked", []string{"run", "--proposer", "openai", "--replay", "a", "--reply", "tool"}, "--reply has no meaning beside --replay: a recording says itself whom it asked, and how\nRun `"},
+		"a model of a replay":       {"and whom", []string{"run", "--proposer", "openai", "--replay", "a", "--model", "m"}, "--model has no meaning beside --replay"},
+		"a model of an incident":    {"an incident asks nobody", []string{"run", "--suite", "../../evals/incidents", "--model", "m"}, "--model has no meaning here"},
 		"typing":                    {"a word that nobody planned", []string{"run", "--proposer", "rulez"}, `unknown proposer "rulez", want one of hostile, noop, openai, oracle, random, restart-always, rules`},
 		"junit":                     {"named by the contract, not built", []string{"run", "-o", "junit"}, "-o junit: not in this version; it has table and json"},
 		"html":                      {"named by the contract, not built", []string{"run", "-o", "html"}, "-o html: not in this version; it has table and json"},
@@ -131,6 +137,41 @@ func TestEvalRunReplays(t *testing.T) {
 	}
 }
 
+// Where nobody answers there is no score of a model: the table says what was
+// asked, and the exit code and the folder of recordings that nothing came of it.
+func TestEvalRunOfADeadEndpoint(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays 90 simulated minutes")
+	}
+	dir := t.TempDir()
+	earlier := filepath.Join(dir, "bad-release-1.jsonl")
+	if err := os.WriteFile(earlier, []byte("an earlier recording"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(nil)
+	srv.Close()
+	args := []string{"run", "--suite", "../../evals/bad-release.yaml", "--proposer", "openai", "--base-url", srv.URL + "/v1", "--model", "x", "--record", dir}
+	table, progress, err := runEval(t, args...)
+	if err == nil || !strings.Contains(err.Error(), "requests was answered, so the score says nothing of a model (unreachable ") {
+		t.Errorf("error %v", err)
+	}
+	lines := strings.Split(strings.TrimSpace(table), "\n")
+	if len(lines) != 2 || !strings.HasSuffix(lines[0], "REQUESTS  ANSWERED  FAULTS") || !regexp.MustCompile(`[1-9][0-9]* +0 +.*unreachable [1-9][0-9]*`).MatchString(lines[1]) {
+		t.Errorf("table:\n%s\nwant what was asked in it", table)
+	}
+	if strings.Contains(progress, "recorded in") {
+		t.Errorf("progress %q says that there is a recording", progress)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := os.ReadFile(earlier)
+	if err != nil || len(files) != 1 || string(kept) != "an earlier recording" {
+		t.Errorf("%d files, %q, %v; want the earlier recording alone, as it was", len(files), kept, err)
+	}
+}
+
 func TestVerdictHoldsEverybodyToWhatMustNeverHappen(t *testing.T) {
 	tests := map[string]struct {
 		reason string
@@ -142,6 +183,9 @@ func TestVerdictHoldsEverybodyToWhatMustNeverHappen(t *testing.T) {
 		"noop wrong":           {"nobody expects a script without a brain to be right", scenario.Score{Proposer: scenario.Noop, Wrong: []string{"did not recover"}}, ""},
 		"noop, double effect":  {"the promise binds whoever proposes", scenario.Score{Proposer: scenario.Noop, DoubleEffects: 1}, "1 double effects"},
 		"noop, act on unknown": {"the promise binds whoever proposes", scenario.Score{Proposer: scenario.RestartAlways, ActsOnUnknown: 2}, "2 claims while the state was unknown"},
+		"nobody answered":      {"a score of a model that was not there is none", scenario.Score{Proposer: scenario.OpenAI, Asked: &scenario.Asking{Requests: 3, Faults: map[string]int{"unreachable": 2, "timeout": 1}, Error: "timeout: after 1s"}}, "none of 3 requests was answered, so the score says nothing of a model (timeout 1, unreachable 2); the last: timeout: after 1s"},
+		"nothing was asked":    {"the objective was never missed, so there was nothing to ask", scenario.Score{Proposer: scenario.OpenAI, Asked: &scenario.Asking{}}, ""},
+		"one answer":           {"an answer, of whatever worth, is the model's", scenario.Score{Proposer: scenario.OpenAI, Asked: &scenario.Asking{Requests: 3, Answered: 1, Faults: map[string]int{"malformed": 1, "timeout": 2}}}, ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -268,7 +268,13 @@ func TestMistakesSayWhatToDo(t *testing.T) {
 		"NoRoot":       {[]string{"demo", "--setpoint", os.Args[0], "--root", dir}, "holds no slo/ and evals/"},
 		"Argument":     {[]string{"demo", "now"}, `unexpected argument "now"`},
 		"Flag":         {[]string{"demo", "--fast"}, "setpoint-lab demo --help"},
-		"NoSuchAction": {[]string{"show"}, `unexpected argument "show"`},
+		"FlagTyping":   {[]string{"effectd", "--jornal", "x"}, "unknown flag: --jornal; did you mean --journal?\nRun `setpoint-lab effectd --help`"},
+		"FlagOfEval":   {[]string{"eval", "run", "--seed", "3"}, "unknown flag: --seed; did you mean --seeds?"},
+		"NoNumber":     {[]string{"eval", "run", "--seeds", "many"}, `--seeds: want a whole number, not "many"`},
+		"NoDuration":   {[]string{"effectd", "--delay", "2"}, `--delay: want a duration such as 90s or 5m, not "2"`},
+		"NoSuchAction": {[]string{"show"}, `unknown command "show" for "setpoint-lab"` + "\nRun"},
+		"Typing":       {[]string{"fakepger"}, `unknown command "fakepger" for "setpoint-lab"; did you mean fakepager?`},
+		"EvalTyping":   {[]string{"eval", "rum"}, `unknown command "rum" for "setpoint-lab eval"; did you mean run?`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -42,7 +42,7 @@ the doctor tells beside the ones that are.`,
 			if file == "" {
 				root, err := demo.FindRoot(".")
 				if err != nil {
-					return fmt.Errorf("--rules names no file: %w", err)
+					return errors.New("no folder with slo/ and evals/ here or above: run this in a clone of the repository, or name a rules file with --rules")
 				}
 				file = filepath.Join(root, "evals", "rules.yaml")
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -91,20 +92,39 @@ func (w *world) model(o Options) (reconcile.Proposer, error) {
 			return nil, err
 		}
 	}
-	return newAsker(c)
+	return w.asks(c)
 }
 
-// record puts a recorder before the endpoint.
+// asks makes the asker, whose counts go into the score.
+func (w *world) asks(c openai.Options) (reconcile.Proposer, error) {
+	a, err := newAsker(c)
+	if err != nil {
+		return nil, err
+	}
+	w.asked = a.tally
+	return a, nil
+}
+
+// record puts a recorder before the endpoint. What it writes gets the name of a
+// cassette when the run is over and something was answered: half a recording, or
+// one of an endpoint that was not there, takes the place of none.
 func (w *world) record(o Options, c *openai.Options) error {
 	if err := os.MkdirAll(o.Model.Record, 0o755); err != nil {
 		return fmt.Errorf("--record: %w", err)
 	}
 	path := filepath.Join(o.Model.Record, cassette.FileName(w.s.Name, o.Seed))
-	f, err := os.Create(path)
+	part := path + ".part"
+	f, err := os.Create(part)
 	if err != nil {
 		return fmt.Errorf("--record: %w", err)
 	}
-	w.closers = append(w.closers, f.Close)
+	w.closers = append(w.closers, func() error {
+		err := f.Close()
+		if gone := os.Remove(part); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+		return err
+	})
 	base := c.Transport
 	if base == nil {
 		base = &http.Transport{DisableKeepAlives: true, DisableCompression: true, ForceAttemptHTTP2: true}
@@ -116,7 +136,12 @@ func (w *world) record(o Options, c *openai.Options) error {
 	if err != nil {
 		return err
 	}
-	c.Transport, w.whole = rec, rec.Err
+	c.Transport, w.whole = rec, func() error {
+		if err := rec.Err(); err != nil || w.asked.sum().unanswered() != "" {
+			return err
+		}
+		return os.Rename(part, path)
+	}
 	return nil
 }
 
@@ -149,7 +174,7 @@ func (w *world) replay(o Options) (reconcile.Proposer, error) {
 		}
 		return err
 	}
-	return newAsker(c)
+	return w.asks(c)
 }
 
 func promptsOf(p *propose.Prompts) string { return p.Version() + " " + p.Digest() }
@@ -173,14 +198,15 @@ func (w *world) clientOptions(e openai.Endpoint, reply openai.Reply) (openai.Opt
 type asker struct {
 	client *openai.Client
 	who    propose.Proposer
+	tally  *tally
 }
 
-func newAsker(o openai.Options) (reconcile.Proposer, error) {
+func newAsker(o openai.Options) (asker, error) {
 	c, err := openai.New(o)
 	if err != nil {
-		return nil, err
+		return asker{}, err
 	}
-	return asker{c, propose.Proposer{Kind: openai.Kind, Endpoint: o.Endpoints[0].Name, Model: o.Endpoints[0].Model}}, nil
+	return asker{c, propose.Proposer{Kind: openai.Kind, Endpoint: o.Endpoints[0].Name, Model: o.Endpoints[0].Model}, &tally{}}, nil
 }
 
 // Identity is recorded before the call.
@@ -189,5 +215,6 @@ func (a asker) Identity() propose.Proposer { return a.who }
 // Propose asks.
 func (a asker) Propose(ctx context.Context, r propose.Request) reconcile.Proposed {
 	p, u := a.client.Propose(ctx, r)
+	a.tally.add(p, u.Exchanges)
 	return reconcile.Proposed{Proposal: p, Exchanges: u.Exchanges}
 }

@@ -40,6 +40,8 @@ type Score struct {
 	ActsOnUnknown int      `json:"actsOnUnknown"`
 	// Pages are those that reached people, of any service, in order.
 	Pages []Page `json:"pages"`
+	// Asked is what was asked of a model; nil for a script.
+	Asked *Asking `json:"asked,omitempty"`
 	// Wrong says what is not as the scenario says is right; empty: all is.
 	Wrong []string `json:"wrong"`
 }
@@ -73,6 +75,10 @@ func (w *world) score(ctx context.Context, o Options) (Score, error) {
 	out := Score{
 		Scenario: w.s.Name, Proposer: o.Proposer, Kind: o.kind(), Seed: o.Seed, Service: w.s.Right.Service,
 		Harm: w.shop.Harm(), Actions: []Action{}, Pages: []Page{}, Wrong: []string{},
+	}
+	if w.asked != nil {
+		asked := w.asked.sum()
+		out.Asked = &asked
 	}
 	if err := w.measured(ctx, &out); err != nil {
 		return Score{}, err

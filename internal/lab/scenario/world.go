@@ -59,6 +59,8 @@ type world struct {
 	// whole says after the run whether the proposer could say all it had to; nil:
 	// it is a script.
 	whole func() error
+	// asked counts what the proposer openai asks; nil for all others.
+	asked *tally
 
 	// began is the start of the agent.
 	began time.Time
