@@ -1,14 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	diff "github.com/google/go-cmp/cmp"
 
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	execcommand "github.com/setpoint-dev/setpoint/internal/execute/command"
@@ -24,6 +25,8 @@ type actuators struct {
 	programs *execcommand.Executor
 	// key makes the key of a probe, which no window has.
 	key func() gate.Key
+	// secrets are the files of setpoint.yaml's secrets, by name.
+	secrets map[string]string
 }
 
 // executorChecks look at each action of each service. No action is sent.
@@ -37,7 +40,7 @@ func (e *examination) executorChecks() []examine {
 			return []checkItem{subject{aboutExecutors, ""}.failed(err.Error(), "correct executors in setpoint.yaml; `setpoint validate` says where")}
 		}}}
 	}
-	with := actuators{key: probeKeys(e.now)}
+	with := actuators{key: probeKeys(e.now), secrets: e.site.cfg.Secrets}
 	with.hooks, _ = all["webhook"].(*execwebhook.Executor)
 	with.programs, _ = all["command"].(*execcommand.Executor)
 	var out []examine
@@ -74,8 +77,9 @@ func (a actuators) items(ctx context.Context, service string, act spec.Action, d
 	default:
 		return []checkItem{subject{"executors/allowed", name}.skipped("%s is not in this version, which has %s and %s", act.Uses, execwebhook.Uses, execcommand.Uses)}
 	}
-	refused := permits(act)
-	allowed := permitVerdict(subject{"executors/allowed", name}, act, refused)
+	looked := permitted(act, permits)
+	looked.asked, looked.files = dryRun, a.secrets
+	refused, allowed := looked.err, looked.verdict(subject{"executors/allowed", name})
 	if refused != nil && !lacksSecret(refused) {
 		return []checkItem{allowed}
 	}
@@ -85,82 +89,6 @@ func (a actuators) items(ctx context.Context, service string, act spec.Action, d
 	out := []checkItem{allowed, status}
 	if act.Executor() == "webhook" && refused == nil {
 		out = append(out, a.dry(ctx, service, act, dryRun, seen))
-	}
-	return out
-}
-
-func lacksSecret(err error) bool { return strings.HasPrefix(err.Error(), "secret ") }
-
-// permitVerdict judges whether an action could be sent at all.
-func permitVerdict(s subject, act spec.Action, err error) checkItem {
-	if err == nil {
-		what := "its program is listed and executable"
-		if act.Executor() == "webhook" {
-			what = "its URLs are on the allow-list"
-			if act.Target.Secret != "" {
-				what += ", its secret is there"
-			}
-		}
-		return s.fine("%s", what)
-	}
-	text := err.Error()
-	switch {
-	case lacksSecret(err):
-		return s.failed(text, fmt.Sprintf("name a file for %s under secrets in setpoint.yaml, and write the secret into it", act.Target.Secret))
-	case strings.Contains(text, "executors.webhook.allow"):
-		return s.failed(text, "add the URL, or one above it, to executors.webhook.allow in setpoint.yaml")
-	case strings.Contains(text, "executors.command.allow"):
-		return s.failed(text, "add the program to executors.command.allow in setpoint.yaml")
-	case act.Executor() == "command":
-		return s.failed(text, "make the program an executable file that only its owner can write (`chmod 755`), or correct target.argv at "+act.Pos.String())
-	}
-	return s.failed(text, "correct target at "+act.Pos.String())
-}
-
-// statusVerdict judges what an actuator says about a key that was never used.
-func statusVerdict(s subject, act spec.Action, o execute.Observation) checkItem {
-	asked := "statusURL"
-	if act.Executor() == "command" {
-		asked = "statusArgv"
-	}
-	switch {
-	case act.Mark() == spec.MarkUnmarked:
-		return s.warned(fmt.Sprintf("it has no %s: what is lost on the way can never be told, so it gets approval at most", asked),
-			fmt.Sprintf("give target a %s, at %s", asked, act.Pos))
-	case !o.Known:
-		return s.failed(strings.TrimPrefix(o.Detail, "no answer: "),
-			fmt.Sprintf("let %s answer {\"known\": false, \"state\": {…}} for a key that it does not know (at %s): without it what is in doubt waits for a person, and bounds on the present state are not known", asked, act.Pos))
-	case o.KeyKnown:
-		return s.failed(fmt.Sprintf("it says known: true, result %s, for a key that was never used", o.Result),
-			fmt.Sprintf("let %s look up the key that it is asked for: as it is, an effect that was lost counts as landed", asked))
-	}
-	if missing := missingState(act, o.State); len(missing) > 0 {
-		return s.failed("its state lacks "+and(missing),
-			fmt.Sprintf("let %s report it under state, or change the action at %s: it cannot be proposed, bounded or undone without", asked, act.Pos))
-	}
-	text := "an unused key is unknown to it"
-	if len(o.State) > 0 {
-		text += ", its state is there"
-	}
-	return s.fine("%s", text)
-}
-
-// missingState are the names that an action needs in the observed state, and
-// what for.
-func missingState(act spec.Action, state propose.Live) []string {
-	var out []string
-	for _, p := range act.Parameters {
-		_, there := state[p.Name]
-		switch {
-		case there:
-		case act.Reversal == spec.Restore:
-			out = append(out, fmt.Sprintf("%s (reversal: restore)", p.Name))
-		case p.MaximumFactor > 0:
-			out = append(out, fmt.Sprintf("%s (maximumFactor)", p.Name))
-		}
-		if _, there := state[p.FromState]; p.FromState != "" && !there {
-			out = append(out, fmt.Sprintf("%s (fromState of %s)", p.FromState, p.Name))
-		}
 	}
 	return out
 }
@@ -175,7 +103,7 @@ func (a actuators) dry(ctx context.Context, service string, act spec.Action, ask
 		return s.skipped(`not tried: --dry-run sends it two POSTs with "dryRun": true`)
 	}
 	p := execwebhook.Probe{Service: service, Action: act, Key: a.key(), Parameters: harmless(act, before.State)}
-	var d dryRun
+	d := dryRun{at: act.Pos}
 	if d.first, d.err = a.hooks.DryRun(ctx, p); d.err == nil {
 		d.second, d.err = a.hooks.DryRun(ctx, p)
 	}
@@ -187,21 +115,38 @@ func (a actuators) dry(ctx context.Context, service string, act spec.Action, ask
 type dryRun struct {
 	first, second execwebhook.Answer
 	err           error
+	// at is where the action stands.
+	at spec.Position
 	// changed are the names of the state that differ after it.
 	changed []string
 }
 
+// misled reports an answer that tells of the way to the actuator, or of its
+// health, and nothing of what it does with a dry run.
+func (d dryRun) misled() bool {
+	switch s := d.first.Status; s {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone, http.StatusMethodNotAllowed, http.StatusTooManyRequests:
+		return true
+	default:
+		return s/100 == 3 || s >= http.StatusInternalServerError
+	}
+}
+
 // dryVerdict judges whether a key is taken once.
 func dryVerdict(s subject, d dryRun) checkItem {
+	actuator := server{
+		name: "the actuator", key: fmt.Sprintf("target.url at %s", d.at),
+		credentials: "let both sides have one secret: the file under secrets in setpoint.yaml, and the actuator's",
+	}
 	const contract = "see webhook.post in the contract; take dedup: true out of target until it is so"
 	switch {
 	case len(d.changed) > 0:
 		return s.failed("its state changed with the dry run: "+words(d.changed),
 			"let it change nothing where the body says \"dryRun\": true (unless somebody else changed it just now: look, and try again); "+contract)
 	case d.err != nil:
-		return s.failed("no answer: "+d.err.Error(), "look at the actuator: the POST did not come through")
-	case d.first.Status == 401 || d.first.Status == 403:
-		return s.failed(d.first.Detail, "let both sides have one secret: the file under secrets in setpoint.yaml, and the actuator's")
+		return s.failed("no answer: "+d.err.Error(), cmp.Or(actuator.unconnected(d.err.Error()), "look at the actuator: the POST did not come through"))
+	case d.misled():
+		return s.failed("the first one, with a fresh key, is answered "+d.first.Detail, actuator.answered(d.first.Status))
 	case d.first.Status < 200 || d.first.Status > 299 || d.first.Duplicate:
 		return s.failed("the first one, with a fresh key, is answered "+d.first.Detail, "let a dry run be answered as the same action would be; "+contract)
 	case d.second.Status == 409, d.second.Status/100 == 2 && d.second.Duplicate && d.second.Result == d.first.Result:
@@ -219,7 +164,7 @@ func changed(before, after execute.Observation) []string {
 	}
 	var out []string
 	for name, v := range before.State {
-		if !cmp.Equal(v, after.State[name]) {
+		if !diff.Equal(v, after.State[name]) {
 			out = append(out, name)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -85,6 +86,9 @@ func alertmanagerVerdict(s subject, st alertmanager.Status, err error) checkItem
 	case errors.Is(err, alertmanager.ErrSilences):
 		return s.failed(err.Error(), fmt.Sprintf("let receiver %s answer /api/v2/silences (a proxy may refuse it): silences that nobody can read hold every action", s.name))
 	case err != nil:
+		if remedy := receiverServer(s.name).remedy(err.Error()); remedy != "" {
+			return s.failed(err.Error(), remedy+"; no page reaches anybody until then")
+		}
 		return s.failed(err.Error(), fmt.Sprintf("look whether receiver %s runs, and its url in setpoint.yaml is that of Alertmanager itself, with its route prefix: no page reaches anybody until then", s.name))
 	case st.Cluster == "settling":
 		return s.warned(fmt.Sprintf("version %s, its cluster is settling: alerts may be sent twice", st.Version),
@@ -95,6 +99,13 @@ func alertmanagerVerdict(s subject, st alertmanager.Status, err error) checkItem
 		text += " of " + count(st.Peers, "peer")
 	}
 	return s.fine("%s, %s readable; no page was sent", text, count(st.Silences, "active silence"))
+}
+
+func receiverServer(name string) server {
+	return server{
+		name: "receiver " + name, key: "url of receiver " + name + " in setpoint.yaml",
+		credentials: "let receiver " + name + " take requests of this host without credentials: setpoint.yaml holds none for an Alertmanager",
+	}
 }
 
 // webhookItem connects and says nothing: whatever is posted to a receiver may
@@ -125,7 +136,8 @@ func connectVerdict(s subject, address string, encrypted bool, err error) checkI
 	case errors.As(err, &foreign):
 		return s.failed("TLS with "+address+": what answers there speaks no TLS", "let url of receiver "+s.name+" begin with http://, or name the port that speaks TLS")
 	case err != nil:
-		return s.failed("no connection to "+address+": "+execute.CleanText(err.Error(), 200), "look whether receiver "+s.name+" runs and is reached from this host")
+		return s.failed("no connection to "+address+": "+execute.CleanText(err.Error(), 200),
+			cmp.Or(receiverServer(s.name).unconnected(err.Error()), "look whether receiver "+s.name+" runs and is reached from this host"))
 	case encrypted:
 		return s.fine("%s accepts a TLS connection; no page was sent, so whether it takes one is not known", address)
 	}

@@ -142,12 +142,17 @@ func (s *sourceSeen) answers() checkItem {
 
 // sourceRemedy says what to do about a source that cannot be asked.
 func sourceRemedy(name, text string) string {
-	switch {
-	case strings.Contains(text, "HTTP 401"), strings.Contains(text, "HTTP 403"):
-		return fmt.Sprintf("give source %s credentials that may query: http.basic_auth or http.authorization in setpoint.yaml, and the file that they name", name)
-	case strings.HasPrefix(text, string(measure.Partial)):
+	from := server{
+		name: "source " + name, key: "url of source " + name + " in setpoint.yaml",
+		credentials: fmt.Sprintf("give source %s credentials that may query: http.basic_auth or http.authorization in setpoint.yaml, and the file that they name", name),
+	}
+	if strings.HasPrefix(text, string(measure.Partial)) {
 		return fmt.Sprintf("look which store behind source %s is down, or ask for whole answers only (params of the source, e.g. partial_response: \"false\")", name)
-	case strings.HasPrefix(text, string(measure.SourceRefused)):
+	}
+	if remedy := from.remedy(text); remedy != "" {
+		return remedy + "; `curl <url>/api/v1/query?query=1` asks it the same"
+	}
+	if strings.HasPrefix(text, string(measure.SourceRefused)) {
 		return fmt.Sprintf("correct url, http.tls_config or credentials of source %s in setpoint.yaml; time does not heal this", name)
 	}
 	return fmt.Sprintf("look whether source %s runs and its url in setpoint.yaml is reached from this host (`curl <url>/api/v1/query?query=1`)", name)

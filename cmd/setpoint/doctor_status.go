@@ -86,7 +86,7 @@ func statusForm(who string, act spec.Action) string {
 // unformed reports that an answer came, in another form than the contract's.
 func unformed(text string) bool {
 	for _, w := range []string{noObject, "the JSON object", "known is not", "the result ", "a key occurs twice", "it prints more than", "the answer is longer"} {
-		if strings.Contains(text, w) {
+		if strings.HasPrefix(text, w) {
 			return true
 		}
 	}
