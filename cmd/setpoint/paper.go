@@ -52,6 +52,7 @@ func (p *paper) service(e web.Explanation) {
 	p.asked(s.Asked)
 	p.line("  mode %s, ceiling %s%s", modeText(plan.Mode, plan.EffectiveMode), s.Ceiling, keyText(plan.Key))
 	p.measured(plan.Objectives)
+	p.changes("changed lately", e.Changes, p.now, plan.Service)
 	p.head("next step: " + plan.Step)
 	p.reasons(plan.Details)
 	p.proposal(plan)
@@ -141,7 +142,11 @@ func (p *paper) proposal(plan web.PlanItem) {
 		return
 	}
 	pr := plan.Proposal
-	p.head(fmt.Sprintf("proposed by %s: %s", pr.Proposer, strings.TrimSpace(pr.Action+" "+parametersText(pr.Parameters))))
+	who := "proposed by " + pr.Proposer
+	if pr.Guess {
+		who = "the agent asks a model here; the rules in its place propose"
+	}
+	p.head(fmt.Sprintf("%s: %s", who, strings.TrimSpace(pr.Action+" "+parametersText(pr.Parameters))))
 	p.words(pr.Rationale, pr.Fault, pr.Fallback)
 }
 

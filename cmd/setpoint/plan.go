@@ -191,6 +191,9 @@ func (a *app) planFaults(items []web.PlanItem) error {
 				a.say("%s/%s: %d of %d groups are breached, worst %s", p.Service, o.Name, *o.GroupsBreached, o.Groups, o.Group)
 			}
 		}
+		if p.Proposal != nil && p.Proposal.Guess {
+			a.say("%s: the agent asks a model here, and what is shown is what the rules say; --propose asks it", p.Service)
+		}
 		if p.Error != "" {
 			a.say("setpoint: the pass of %s could not be finished: %s", p.Service, p.Error)
 		}

@@ -182,6 +182,8 @@ type Result struct {
 	Step       step.Step
 	// Proposal and Decision are set when something was proposed.
 	Proposal *propose.Proposal
+	// Guess: the agent asks a model, and this look at it asked the rules.
+	Guess    bool
 	Decision *gate.Decision
 	// Revised is what the targets listed as rolled out, when they were looked at.
 	Revised []measure.Change

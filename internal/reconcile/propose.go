@@ -73,6 +73,7 @@ func (p *pass) askOnce(ctx context.Context) (got Proposed, took time.Duration, e
 		request.Breakdowns = p.breakdowns(callCtx)
 	}
 	p.r.unslotted(func() { got = untilQuit(callCtx, p.r.quit, proposer, request) })
+	p.result.Guess = p.dry && !p.askModel && p.asksModel()
 	if p.r.stopping() {
 		// Whatever it said, the next process judges; unanswered it counts as
 		// malformed after the deadline of the ask.
@@ -168,8 +169,7 @@ func sane(p propose.Proposal, who propose.Proposer) propose.Proposal {
 // says it or an exception that is in force, and neither does a dry pass that was
 // not told to.
 func (p *pass) proposer() Proposer {
-	limited, _ := p.fleet.set.Mode(p.svc.Name, p.now)
-	if p.askModel || !p.dry && min(p.mode(), limited) > spec.Observe {
+	if p.askModel || !p.dry && p.aboveObserve() {
 		return p.r.o.Proposer
 	}
 	switch {
@@ -179,6 +179,16 @@ func (p *pass) proposer() Proposer {
 		return p.r.o.Proposer
 	}
 	return silent{}
+}
+
+func (p *pass) aboveObserve() bool {
+	limited, _ := p.fleet.set.Mode(p.svc.Name, p.now)
+	return min(p.mode(), limited) > spec.Observe
+}
+
+// asksModel reports whether the agent would put this question to a model.
+func (p *pass) asksModel() bool {
+	return p.aboveObserve() && p.r.o.Config.Proposer.Provider != rulesKind
 }
 
 // rulesKind is the proposer that sends nothing anywhere.

@@ -58,8 +58,9 @@ func headline(v View, e Explanation) []Line {
 	known, _ := v.State.Service(e.Plan.Service)
 	t := teller{v: v, e: e, svc: svc, known: known}
 	t.recall()
+	guess := t.guessed()
 	out := []Line{
-		{TopicState, t.state()}, {TopicTried, t.tried()}, {TopicNext, t.next()}, {TopicYou, t.you()}, {TopicBalance, t.balance()},
+		{TopicState, t.state()}, {TopicTried, t.tried()}, {TopicNext, t.next() + guess}, {TopicYou, t.you()}, {TopicBalance, t.balance()},
 	}
 	for i := range out {
 		out[i].Text = fit(out[i].Text, HeadlineWidth-TopicWidth)

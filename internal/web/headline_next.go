@@ -84,7 +84,7 @@ func (t teller) holding() string {
 	case t.e.Plan.State == string(compare.Unknown):
 		return "nothing while it is not known how it is; each pass measures again" + t.blindText()
 	case d == nil && !t.spent.IsZero():
-		return t.nothing() + ": people did not agree in this window" + t.pageText()
+		return t.nothing() + ": " + t.came() + t.pageText()
 	case d == nil:
 		return "nothing for now: " + t.reason() + t.until()
 	case d.Hold:
@@ -93,6 +93,34 @@ func (t teller) holding() string {
 		return fmt.Sprintf("%s: %s%s%s", t.nothing(), t.reason(), t.wouldText(), t.pageText())
 	}
 	return fmt.Sprintf("%s: %s%s", t.nothing(), t.reason(), t.pageText())
+}
+
+// came is what came of a window that is spent.
+func (t teller) came() string {
+	for _, k := range t.v.State.Tickets {
+		if string(k.Key) == t.e.Plan.Key {
+			return "people did not agree in this window"
+		}
+	}
+	return "what was proposed in this window came to nothing"
+}
+
+// guessed takes out what the rules say where the agent asks a model: told as what
+// comes next it would promise what nobody knows. It says what they say.
+func (t *teller) guessed() string {
+	p := t.e.Plan.Proposal
+	if p == nil || !p.Guess {
+		return ""
+	}
+	text := "; the rules in its place would propose " + p.Action
+	if d := t.e.Plan.Decision; d != nil && p.Action != string(propose.KindNone) {
+		text += ": " + d.Verdict
+		if d.Hold {
+			text += ", held for now"
+		}
+	}
+	t.e.Plan.Step, t.e.Plan.Proposal, t.e.Plan.Decision = string(step.Propose), nil, nil
+	return text
 }
 
 // first is the reason that decides: those of a decision stand strictest first.

@@ -84,6 +84,8 @@ type Proposal struct {
 	Fault      string             `json:"fault,omitempty"`
 	// Fallback is the fault of the model in whose place the rules spoke.
 	Fallback string `json:"fallback,omitempty"`
+	// Guess: the agent asks a model, and this is what the rules say.
+	Guess bool `json:"guess,omitempty"`
 }
 
 // Verdict is the binding answer of the gate.
@@ -131,6 +133,7 @@ func PlanOf(set spec.Set, maxMode spec.Mode, r reconcile.Result) PlanItem {
 	}
 	if r.Proposal != nil {
 		item.Proposal = proposalOf(*r.Proposal)
+		item.Proposal.Guess = r.Guess
 	}
 	if r.Decision != nil {
 		item.Decision = verdictOf(*r.Decision)
