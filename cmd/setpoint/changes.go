@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/setpoint-dev/setpoint/internal/measure"
 	"github.com/setpoint-dev/setpoint/internal/measure/changefile"
 	"github.com/setpoint-dev/setpoint/internal/measure/prom"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
+	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/internal/web"
 )
 
@@ -27,9 +30,31 @@ func (a *app) changeFeed(s site, o changefile.Options) *changefile.File {
 // and changes.
 func (w *wiring) showContext(a *app, measurer *prom.Fleet, f purpose) {
 	w.options.Asker = measurer
+	var loaded atomic.Pointer[spec.Set]
+	documents := w.options.Documents
+	w.options.Documents = func() (spec.Set, error) {
+		set, err := documents()
+		if err == nil {
+			loaded.Store(&set)
+		}
+		return set, err
+	}
+	f.feed.Unknown = func(service string) string { return notIn(loaded.Load(), service) }
 	if w.feed = a.changeFeed(w.site, f.feed); w.feed != nil {
 		w.options.Feed = w.feed
 	}
+}
+
+// notIn says that the documents have no such service; "" where they do, or where
+// none are loaded.
+func notIn(set *spec.Set, service string) string {
+	if set == nil {
+		return ""
+	}
+	if _, ok := set.Service(service); ok {
+		return ""
+	}
+	return unknownService(*set, service).Error()
 }
 
 // watchChanges looks at the file once a sweep, so that a bad line is named when
@@ -55,7 +80,15 @@ func (d *daemon) watchChanges() {
 
 func showChanges(l *lister) error {
 	build := func(v web.View, f web.Filter) web.List[web.Change] {
-		if feed := l.app.changeFeed(l.site, changefile.Options{Notice: func(text string) { l.app.say("setpoint: %s", text) }}); feed != nil {
+		var set *spec.Set
+		if v.Undeclared == nil {
+			set = &v.Set
+		}
+		feed := l.app.changeFeed(l.site, changefile.Options{
+			Notice:  func(text string) { l.app.say("setpoint: %s", text) },
+			Unknown: func(service string) string { return notIn(set, service) },
+		})
+		if feed != nil {
 			v.Changes = feed.All()
 		}
 		return web.Changes(v, f)
@@ -93,7 +126,9 @@ func (a *app) changeRecordCommand() *cobra.Command {
 		Short: "Say that a service was changed",
 		Long: `Say that a service was changed, e.g. by a deploy. It is context for whoever
 proposes, and the shipped policy asks a person for half an hour after it; it wakes
-nothing, and makes nothing more permitted. The same change again is no second one.`,
+nothing, and makes nothing more permitted. Times are cut to whole seconds, and
+the same change at the same second is no second one: whoever may repeat the
+command gives the time with --at, e.g. 2026-11-29T12:00:00Z.`,
 		Example: `  setpoint change record --service checkout --what deploy --version v42
   setpoint change record --service checkout --what flag --version new-cart=on --at 5m`,
 		Args: noArgs,
@@ -101,13 +136,13 @@ nothing, and makes nothing more permitted. The same change again is no second on
 			if body.Service == "" || body.What == "" {
 				return usageError(cmd, "--service and --what are required: say what was done to whom")
 			}
-			body.Time = a.now().UTC().Truncate(time.Millisecond)
+			body.Time = measure.ChangeTime(a.now())
 			if at != "" {
 				t, err := web.ParseSince(at, a.now())
 				if err != nil {
 					return usageError(cmd, "--at: %v", err)
 				}
-				body.Time = t.UTC()
+				body.Time = measure.ChangeTime(t)
 			}
 			return a.recordChange(cmd.Context(), body)
 		},
@@ -135,12 +170,17 @@ func (a *app) recordChange(ctx context.Context, body web.ChangeRequest) error {
 	if err != nil {
 		return err
 	}
-	err = a.record(ctx, s, message{http.MethodPost, "/hooks/changes", body}, func(d *reconcile.Desk) error {
-		_, err := d.Change(ctx, changes, actor())
+	var done web.Changed
+	err = a.recordInto(ctx, s, message{http.MethodPost, "/hooks/changes", body}, &done, func(d *reconcile.Desk) error {
+		fresh, err := d.Change(ctx, changes, actor())
+		done = web.ChangedAnswer(len(changes), fresh)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("change record: %w", err)
+	}
+	if done.Duplicate {
+		return a.print("%s of %s at %s is recorded already; nothing was added\n", body.What, body.Service, body.Time.Format(time.RFC3339))
 	}
 	return a.print("%s of %s at %s recorded by %s\n", body.What, body.Service, body.Time.Format(time.RFC3339), actor())
 }

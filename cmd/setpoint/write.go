@@ -23,7 +23,12 @@ func actor() string { return web.OSActor(uint32(os.Getuid())) }
 // record writes one thing: through the agent when one runs, otherwise into the
 // ledger itself, whose lock tells that nobody else writes.
 func (a *app) record(ctx context.Context, s site, m message, direct func(*reconcile.Desk) error) error {
-	err := newAgent(s.cfg.Web.Socket).do(ctx, writeWait, m, nil)
+	return a.recordInto(ctx, s, m, nil, direct)
+}
+
+// recordInto is record with the agent's answer.
+func (a *app) recordInto(ctx context.Context, s site, m message, into any, direct func(*reconcile.Desk) error) error {
+	err := newAgent(s.cfg.Web.Socket).do(ctx, writeWait, m, into)
 	if !errors.Is(err, errNoAgent) {
 		return err
 	}

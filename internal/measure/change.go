@@ -26,13 +26,19 @@ const (
 // Change is one entry of the change feed: somebody changed a service. It is
 // context for a proposal and for policy, and never evidence of a state.
 type Change struct {
-	// At is when it took effect, by the clock of whoever reports it.
+	// At is when it took effect, by the clock of whoever reports it, in whole
+	// seconds where a person or a file does.
 	At      time.Time `json:"at"`
 	Service string    `json:"service"`
 	// What and Version are words of the reporter, e.g. deploy and v42.
 	What    string `json:"what"`
 	Version string `json:"version"`
 }
+
+// ChangeTime is a time as a change has it: in UTC, and cut to whole seconds.
+// Reporters have no finer ones in common, and a report that is made twice within
+// a second is no second change.
+func ChangeTime(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 // Newest orders two changes, the newer first; equal times by their words, so
 // that one feed always reads alike.

@@ -16,6 +16,8 @@ const maxChangeLine = 8 << 10
 type ChangeLines struct {
 	// Changes are those of the good lines, in their order.
 	Changes []Change
+	// Places says where each of them stands.
+	Places []ChangePlace
 	// Faults are the bad lines, in their order. None of them stops a good one.
 	Faults []ChangeFault
 	// Read is where the last finished line ends, in bytes. A line without its end
@@ -23,10 +25,12 @@ type ChangeLines struct {
 	Read int
 }
 
+// ChangePlace is where a line begins: Line counts from 1, Offset in bytes from 0.
+type ChangePlace struct{ Line, Offset int }
+
 // ChangeFault is one bad line.
 type ChangeFault struct {
-	// Line counts from 1, Offset in bytes from 0.
-	Line, Offset int
+	ChangePlace
 	// Text says what is wrong, and quotes nothing of the line.
 	Text string
 }
@@ -34,7 +38,7 @@ type ChangeFault struct {
 // ParseChanges reads JSON lines {"time", "service", "what", "version"}. Each is
 // read strictly: an unknown key, a key twice, a time that is not RFC 3339, a word
 // beyond its bounds make a bad line. The version may be missing; an empty line
-// says nothing.
+// says nothing. Times are cut to whole seconds.
 func ParseChanges(data []byte) ChangeLines {
 	var out ChangeLines
 	for at, line := 0, 1; at < len(data); line++ {
@@ -43,8 +47,9 @@ func ParseChanges(data []byte) ChangeLines {
 		switch {
 		case err == nil && said:
 			out.Changes = append(out.Changes, c)
+			out.Places = append(out.Places, ChangePlace{line, at})
 		case err != nil && whole:
-			out.Faults = append(out.Faults, ChangeFault{Line: line, Offset: at, Text: err.Error()})
+			out.Faults = append(out.Faults, ChangeFault{ChangePlace{line, at}, err.Error()})
 		}
 		at += len(text)
 		if whole {
@@ -73,9 +78,9 @@ func parseChange(line []byte) (c Change, said bool, err error) {
 		switch key {
 		case "time":
 			if c.At, err = time.Parse(time.RFC3339, value); err != nil {
-				return Change{}, false, errors.New("time is no RFC 3339 time, e.g. 2026-01-31T18:00:00Z")
+				return Change{}, false, errors.New("time must be like 2026-01-31T18:00:00Z")
 			}
-			c.At = c.At.UTC()
+			c.At = ChangeTime(c.At)
 		case "service":
 			c.Service = value
 		case "what":
@@ -113,7 +118,7 @@ func words(line []byte) (map[string]string, error) {
 		value, err := d.Token()
 		word, ok := value.(string)
 		if err != nil || !ok {
-			return nil, errors.New(name + " is no text")
+			return nil, errors.New(name + " must be a text")
 		}
 		out[name] = word
 	}

@@ -25,7 +25,7 @@ func TestParseChanges(t *testing.T) {
 	want := deploy("checkout", "v1", 0)
 	long := strings.Repeat("x", measure.MaxChangeWord+1)
 	fault := func(line, offset int, text string) []measure.ChangeFault {
-		return []measure.ChangeFault{{Line: line, Offset: offset, Text: text}}
+		return []measure.ChangeFault{{ChangePlace: measure.ChangePlace{Line: line, Offset: offset}, Text: text}}
 	}
 	tests := map[string]struct {
 		reason  string
@@ -37,6 +37,7 @@ func TestParseChanges(t *testing.T) {
 		"Good":       {"a finished line", good + "\n", []measure.Change{want}, nil, len(good) + 1},
 		"NoEnd":      {"the last line need not end, where a person edits the file", good, []measure.Change{want}, nil, len(good)},
 		"Unfinished": {"somebody is still writing it: no fault, and it is read again", good + "\n" + good[:30], []measure.Change{want}, nil, len(good) + 1},
+		"Fraction":   {"times are cut to whole seconds, as those are that are posted", strings.Replace(good, "12:00:00Z", "12:00:00.987Z", 1), []measure.Change{want}, nil, len(good) + 4},
 		"Zone":       {"another zone is the same moment", strings.Replace(good, "12:00:00Z", "13:00:00+01:00", 1), []measure.Change{want}, nil, len(good) + 5},
 		"NoVersion": {
 			"a flag that was flipped has none", `{"time":"2026-11-30T12:00:00Z","service":"checkout","what":"flag"}`,
@@ -47,11 +48,11 @@ func TestParseChanges(t *testing.T) {
 		"UnknownKey": {"a key that nobody reads was meant to say something", strings.Replace(good, `"what"`, `"who":"x","what"`, 1) + "\n", nil, fault(1, 0, "a key is none of time, service, what, version"), len(good) + 11},
 		"OtherCase":  {"and so was one in another spelling", strings.Replace(good, `"what"`, `"What"`, 1) + "\n", nil, fault(1, 0, "a key is none of time, service, what, version"), len(good) + 1},
 		"Twice":      {"readers differ in which one they take", strings.Replace(good, `"what"`, `"service":"x","what"`, 1) + "\n", nil, fault(1, 0, "service stands there twice"), len(good) + 15},
-		"NoText":     {"a number is no version", strings.Replace(good, `"v1"`, `1`, 1) + "\n", nil, fault(1, 0, "version is no text"), len(good) - 2},
+		"NoText":     {"a number is no version", strings.Replace(good, `"v1"`, `1`, 1) + "\n", nil, fault(1, 0, "version must be a text"), len(good) - 2},
 		"NoTime":     {"without a time it cannot be placed", `{"service":"a","what":"b"}` + "\n", nil, fault(1, 0, "time is missing"), 27},
 		"NoService":  {"nobody knows whose it is", `{"time":"2026-11-30T12:00:00Z","what":"b"}` + "\n", nil, fault(1, 0, "service is missing"), 43},
 		"NoWhat":     {"nothing was done", `{"time":"2026-11-30T12:00:00Z","service":"b","what":""}` + "\n", nil, fault(1, 0, "what is missing"), 56},
-		"BadTime":    {"a time without a zone is a guess", `{"time":"2026-11-30 12:00:00"}` + "\n", nil, fault(1, 0, "time is no RFC 3339 time, e.g. 2026-01-31T18:00:00Z"), 31},
+		"BadTime":    {"a time without a zone is a guess", `{"time":"2026-11-30 12:00:00"}` + "\n", nil, fault(1, 0, "time must be like 2026-01-31T18:00:00Z"), 31},
 		"Long":       {"more than 200 bytes", strings.Replace(good, "v1", long, 1) + "\n", nil, fault(1, 0, "version has 201 bytes, want 200 at most"), len(good) + 200},
 		"Control":    {"a line end in a word forges a line of a prompt or a log", strings.Replace(good, "v1", `v1\n`, 1) + "\n", nil, fault(1, 0, "version has a control character"), len(good) + 3},
 		"Bidi":       {"so does a right-to-left override", strings.Replace(good, "v1", `\u202ev1`, 1) + "\n", nil, fault(1, 0, "version has a control character"), len(good) + 7},
@@ -62,10 +63,23 @@ func TestParseChanges(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := measure.ParseChanges([]byte(tc.text))
+			if len(got.Places) != len(got.Changes) {
+				t.Errorf("%d places of %d changes", len(got.Places), len(got.Changes))
+			}
+			got.Places = nil // TestPlacesOfChanges
 			if diff := cmp.Diff(measure.ChangeLines{Changes: tc.changes, Faults: tc.faults, Read: tc.read}, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+func TestPlacesOfChanges(t *testing.T) {
+	const good = `{"time":"2026-11-30T12:00:00Z","service":"checkout","what":"deploy"}` + "\n"
+	got := measure.ParseChanges([]byte("\n" + good + "nonsense\n" + good))
+	want := []measure.ChangePlace{{Line: 2, Offset: 1}, {Line: 4, Offset: len(good) + 10}}
+	if diff := cmp.Diff(want, got.Places); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
 

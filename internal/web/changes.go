@@ -22,7 +22,7 @@ const (
 )
 
 // ChangeRequest is one change as it is posted. No time is now, by this host's
-// clock; whoever may post twice gives one.
+// clock; whoever may post twice gives one. Times are cut to whole seconds.
 type ChangeRequest struct {
 	Time    time.Time `json:"time,omitzero"`
 	Service string    `json:"service"`
@@ -36,12 +36,13 @@ type Change struct {
 	Service string    `json:"service"`
 	What    string    `json:"what"`
 	Version string    `json:"version"`
-	// From is posted or file.
+	// From is posted, file or target; input where a decision tells of it.
 	From string `json:"from"`
 }
 
 // Changes are what was posted and what the file of this host has, newest first.
-// What targets list of their revisions is asked when something is proposed.
+// What targets list of their revisions is asked when something is proposed, so
+// only an explanation has it.
 func Changes(v View, f Filter) List[Change] {
 	seen := map[measure.Change]bool{}
 	var all []measure.Change
@@ -62,12 +63,23 @@ func Changes(v View, f Filter) List[Change] {
 	for _, c := range v.Changes {
 		add(c, "file")
 	}
+	for _, c := range v.Revised {
+		add(c, "target")
+	}
 	slices.SortFunc(all, measure.Change.Newest)
 	items := make([]Change, len(all))
 	for i, c := range all {
 		items[i] = Change{Time: c.At, Service: c.Service, What: c.What, Version: c.Version, From: from[c]}
 	}
 	return listOf("ChangeList", items)
+}
+
+// changedLately are the changes of a service that a proposer would be shown now:
+// the newest of the last days, newest first.
+func changedLately(v View, service string) []Change {
+	items := Changes(v, Filter{Service: service, Since: v.Now.Add(-measure.ChangesKept)}).Items
+	items = slices.DeleteFunc(items, func(c Change) bool { return c.Time.Sub(v.Now) > measure.ChangeAhead })
+	return items[:min(len(items), measure.MaxChanges)]
 }
 
 // Changed says what became of posted changes.
@@ -135,9 +147,9 @@ func CheckChanges(set spec.Set, posted []ChangeRequest, now time.Time) ([]measur
 	}
 	var out []measure.Change
 	for _, p := range posted {
-		c := measure.Change{At: p.Time.UTC(), Service: p.Service, What: p.What, Version: p.Version}
+		c := measure.Change{At: measure.ChangeTime(p.Time), Service: p.Service, What: p.What, Version: p.Version}
 		if p.Time.IsZero() {
-			c.At = now.Truncate(time.Millisecond)
+			c.At = measure.ChangeTime(now)
 		}
 		if err := c.Check(); err != nil {
 			return nil, bad("a change of %q: %s", p.Service, err)

@@ -42,6 +42,7 @@ func TestPostedChanges(t *testing.T) {
 		{"one", first, 1, 0, false, false},
 		{"the same again is no second change", first, 0, 1, false, true},
 		{"a list, one of which is known and one twice", "[" + first + "," + changeBody("search", "s7", time.Minute) + "," + changeBody("search", "s7", time.Minute) + "]", 1, 2, false, false},
+		{"a fraction of a second is cut off, so it is the one before", strings.Replace(first, "Z\"", ".7Z\"", 1), 0, 1, false, true},
 		{"without a time it is now, without a version it has none", ` {"service":"checkout","what":"flag"}`, 1, 0, true, false},
 	}
 	for _, st := range steps {
@@ -55,7 +56,7 @@ func TestPostedChanges(t *testing.T) {
 		}
 	}
 	sv, _ := s.state().Service("checkout")
-	if len(sv.Changes) != 2 || sv.Changes[0].What != "flag" || time.Since(sv.Changes[0].At) > time.Minute || sv.Changes[1].Version != "v41" {
+	if len(sv.Changes) != 2 || sv.Changes[0].What != "flag" || time.Since(sv.Changes[0].At) > time.Minute || sv.Changes[0].At.Nanosecond() != 0 || sv.Changes[1].Version != "v41" {
 		t.Errorf("recorded: %+v", sv.Changes)
 	}
 	entries, err := s.store.Read(t.Context(), 0, 1000)
@@ -102,15 +103,27 @@ func TestChangeRefusals(t *testing.T) {
 		"NoWhat":   {"nothing was done", `{"service":"checkout"}`, 400, "what is missing"},
 		"NoOne":    {"of nobody", `{"what":"deploy"}`, 400, "service is missing"},
 		"Key":      {"who posted it is no field", `{"service":"checkout","what":"deploy","by":"os:root"}`, 400, `unknown field`},
+		"Number":   {"a version is words", `{"service":"checkout","what":"deploy","version":42}`, 400, "version: must be a string"},
+		"InAList":  {"also in a list", `[` + good + `,{"service":["checkout"],"what":"deploy"}]`, 400, "service: must be a string"},
+		"Word":     {"a list of words is none of changes", `["deploy"]`, 400, "body: must be an object"},
+		"Time":     {"a time without a zone is a guess", `{"time":"2026-11-29 12:00","service":"checkout","what":"deploy"}`, 400, "time: must be a time like 2026-11-29T12:00:00Z"},
+		"Seconds":  {"a number says not since when", `[{"time":1764417600,"service":"checkout","what":"deploy"}]`, 400, "time: must be a time like 2026-11-29T12:00:00Z"},
+		"Cut":      {"half a body", `{"service":"checkout","what":`, 400, "body: the JSON ends before it is complete"},
 		"Empty":    {"no change at all", `[]`, 400, "want 1 to 60 changes, not 0"},
 		"Many":     {"more than a minute takes", "[" + strings.Repeat(good+",", 60) + good + "]", 400, "want 1 to 60 changes, not 61"},
-		"NoJSON":   {"no JSON", `deploy v42`, 400, "body:"},
+		"NoJSON":   {"no JSON", `deploy v42`, 400, "body: is no JSON: invalid character 'd' looking for beginning of value at byte 1"},
 		"Two":      {"one value only", good + good, 400, "more than one JSON value"},
 	}
 	before := s.state().Head
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := s.post(tc.body); got.status != tc.status || !strings.Contains(strings.ReplaceAll(got.body, `\"`, `"`), tc.text) {
+			got := s.post(tc.body)
+			for _, of := range []string{"Request", "unmarshal", "2006-01-02", "Go "} {
+				if strings.Contains(got.body, of) {
+					t.Errorf("%s is a word of the program: %s", of, got.body)
+				}
+			}
+			if got.status != tc.status || !strings.Contains(strings.ReplaceAll(got.body, `\"`, `"`), tc.text) {
 				t.Errorf("%s: %d %s", tc.reason, got.status, got.body)
 			}
 		})

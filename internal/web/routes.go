@@ -173,23 +173,12 @@ func decode(r *http.Request, into any) error {
 	dec := json.NewDecoder(r.Body)
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
-		return bodyError(err)
+		return bodyError(err, into)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return bad("more than one JSON value in the body")
 	}
 	return nil
-}
-
-func bodyError(err error) error {
-	var tooLong *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLong):
-		return &Error{Status: http.StatusRequestEntityTooLarge, Code: "too-large", Message: fmt.Sprintf("the body exceeds %d bytes", tooLong.Limit)}
-	case errors.Is(err, io.EOF):
-		return bad("the body is empty; send a JSON object")
-	}
-	return bad("body: %s", strings.TrimPrefix(err.Error(), "json: "))
 }
 
 // filter reads the query of a list.

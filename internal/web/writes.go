@@ -192,7 +192,7 @@ type hook struct {
 func (s *Server) alertmanager(r *http.Request) (any, error) {
 	var body hook
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-		return nil, bodyError(err)
+		return nil, bodyError(err, &body)
 	}
 	set := s.set()
 	hinted := map[string]bool{}

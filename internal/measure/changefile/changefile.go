@@ -34,6 +34,11 @@ type Options struct {
 	// or 1 where the file cannot be read. Both may be nil.
 	Notice func(text string)
 	Bad    func(n int)
+	// Unknown says why nobody has a service of a name, and "" of one that there is.
+	// A line about none is named like a bad one, and its change is kept, but not
+	// among All: the documents may be loaded again with the service. Nil: there are
+	// all.
+	Unknown func(service string) string
 	// Now is this host's clock.
 	Now func() time.Time
 }
@@ -59,6 +64,9 @@ func New(o Options) *File {
 	if o.Bad == nil {
 		o.Bad = func(int) {}
 	}
+	if o.Unknown == nil {
+		o.Unknown = func(string) string { return "" }
+	}
 	return &File{o: o, known: map[string][]measure.Change{}}
 }
 
@@ -70,14 +78,16 @@ func (f *File) Changes(service string) []measure.Change {
 	return slices.Clone(f.known[service])
 }
 
-// All are those of all services, newest first.
+// All are those of all services that there are, newest first.
 func (f *File) All() []measure.Change {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.look()
 	var out []measure.Change
-	for _, changes := range f.known {
-		out = append(out, changes...)
+	for service, changes := range f.known {
+		if f.o.Unknown(service) == "" {
+			out = append(out, changes...)
+		}
 	}
 	slices.SortFunc(out, measure.Change.Newest)
 	return out
@@ -138,7 +148,7 @@ func (f *File) read(info fs.FileInfo) {
 		f.judged = 0
 	}
 	lines := measure.ParseChanges(data)
-	f.name(lines.Faults, from)
+	f.name(slices.Concat(lines.Faults, f.strangers(lines)), from)
 	f.info, f.judged = info, max(f.judged, from+int64(lines.Read))
 	f.keep(lines.Changes, same)
 }
@@ -156,10 +166,22 @@ func tail(path string, from, size int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, size-from))
 }
 
+// strangers are the lines that name a service which nobody has.
+func (f *File) strangers(lines measure.ChangeLines) []measure.ChangeFault {
+	var out []measure.ChangeFault
+	for i, c := range lines.Changes {
+		if why := f.o.Unknown(c.Service); why != "" {
+			out = append(out, measure.ChangeFault{ChangePlace: lines.Places[i], Text: why})
+		}
+	}
+	return out
+}
+
 // name says once which lines are bad: by their number, or by the byte where they
 // begin, where the beginning of the file was not read.
 func (f *File) name(faults []measure.ChangeFault, from int64) {
 	bad := 0
+	slices.SortFunc(faults, func(a, b measure.ChangeFault) int { return a.Offset - b.Offset })
 	for _, fault := range faults {
 		at := from + int64(fault.Offset)
 		if at < f.judged {

@@ -179,3 +179,35 @@ func TestUnchangedFileIsNotRead(t *testing.T) {
 		t.Errorf("a look allocates %v times", n)
 	}
 }
+
+// A line about a service that no document has is named once, and is taken when
+// the documents have it.
+func TestUnknownService(t *testing.T) {
+	known := "checkout"
+	f := &feed{t: t, path: filepath.Join(t.TempDir(), "changes.jsonl")}
+	f.File = changefile.New(changefile.Options{
+		Path: f.path, Now: func() time.Time { return day },
+		Notice: func(text string) { f.said = append(f.said, strings.ReplaceAll(text, f.path, "FILE")) },
+		Bad:    func(n int) { f.bad += n },
+		Unknown: func(service string) string {
+			if strings.Contains(known, service) {
+				return ""
+			}
+			return fmt.Sprintf("no service %q", service)
+		},
+	})
+	other := strings.Replace(line("w1", 0), "checkout", "chekout", 1)
+	f.add(other + "nonsense\n" + line("v1", 0))
+	f.want("v1",
+		`FILE:1: a line of the change feed is left out: no service "chekout"`,
+		`FILE:2: a line of the change feed is left out: want one JSON object {"time", "service", "what", "version"}`)
+	f.add(line("v2", -time.Second))
+	f.want("v2 v1") // Each is named once.
+	if got := f.All(); len(got) != 2 || f.bad != 2 {
+		t.Errorf("%d bad lines, and all are %v; want two of either", f.bad, got)
+	}
+	known = "checkout chekout"
+	if got := f.Changes("chekout"); len(got) != 1 || got[0].Version != "w1" || len(f.All()) != 3 {
+		t.Errorf("the service is there now, and its changes are %v of %v", got, f.All())
+	}
+}
