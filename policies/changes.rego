@@ -7,7 +7,9 @@ package setpoint.gate
 #   one of unknown age. The change is then the likely cause, and what takes it
 #   back is the likely cure. Anything else needs a person.
 # custom:
-#   remedy: look at the change first; roll it back if it is the cause, approve this if it is not
+#   remedy: >-
+#     `setpoint get changes --service NAME` says which; roll it back if it is the cause,
+#     approve this if it is not, or wait until the change is data.limits.recentChangeMinutes old
 #   absence: a change without a time may be recent, so a person decides
 approval contains "recent-change" if {
 	runnable

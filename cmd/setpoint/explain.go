@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/measure/changefile"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/internal/web"
 )
@@ -71,11 +72,13 @@ func (a *app) explain(ctx context.Context, name, output string) error {
 	if !ok {
 		return notExplained(v, name)
 	}
+	d.Changes = a.changesRuledOn(ctx, s, d)
 	if output != formatTable {
 		return emit(a.out, output, d)
 	}
 	p := &paper{w: a.out}
 	p.decision(d)
+	p.changes("changed lately, as policy saw it", d.Changes, d.Time, d.Service)
 	return p.err
 }
 
@@ -106,15 +109,23 @@ func notExplained(v web.View, name string) error {
 }
 
 func (a *app) explainService(ctx context.Context, v web.View, name, output string) error {
-	_, plans, err := a.planned(ctx, []string{name}, false)
+	results, plans, err := a.planned(ctx, []string{name}, false)
 	if err != nil {
 		return err
 	}
 	if len(plans.Items) != 1 {
 		return fmt.Errorf("the pass of %s gave %d results", name, len(plans.Items))
 	}
+	s, err := a.site()
+	if err != nil {
+		return err
+	}
+	v.Revised = results[0].Revised
+	if feed := a.changeFeed(s, changefile.Options{}); feed != nil {
+		v.Changes = feed.Changes(name)
+	}
 	e := web.Explain(v, plans.Items[0])
-	if s, err := a.site(); err == nil && errors.Is(newAgent(s.cfg.Web.Socket).do(ctx, aliveWait, message{method: http.MethodGet, path: "/-/healthy"}, nil), errNoAgent) {
+	if errors.Is(newAgent(s.cfg.Web.Socket).do(ctx, aliveWait, message{method: http.MethodGet, path: "/-/healthy"}, nil), errNoAgent) {
 		a.say("setpoint: no agent answers on %s: this is what one would do, and nothing is done now", s.cfg.Web.Socket)
 	}
 	if output != formatTable {

@@ -238,7 +238,7 @@ func pastWord(answer string) string {
 
 func decisionsTable(l *lister, items []web.Decision) (*table, []string) {
 	t := columns(l, []string{"DECISION", "TIME", "SERVICE", "ACTION", "PARAMETERS", "VERDICT", "STEP", "EFFECT", "OUTCOME", "WHY"},
-		"STATE", "KEY", "EPISODE", "CHARGE", "DIGEST", "POLICY", "SHADOW", "SHADOW WHY")
+		"PROPOSER", "STATE", "KEY", "EPISODE", "CHARGE", "DIGEST", "POLICY", "SHADOW", "SHADOW WHY")
 	t.coloured = []int{5, 7, 8}
 	var names []string
 	for _, d := range items {
@@ -253,7 +253,7 @@ func decisionsTable(l *lister, items []web.Decision) (*table, []string) {
 		t.row(l, []string{
 			d.ID, clock(d.Time), d.Service, d.Action, parametersText(d.Parameters), d.Verdict, d.Step,
 			unlessNone(d.Effect), unlessNone(d.Outcome), why,
-		}, append([]string{d.State, d.Key, d.Episode, fmt.Sprintf("%.4g", d.Charge), short(d.Digest), short(d.PolicyRevision)}, shadowCells(d)...)...)
+		}, append([]string{proposerCell(d), d.State, d.Key, d.Episode, fmt.Sprintf("%.4g", d.Charge), short(d.Digest), short(d.PolicyRevision)}, shadowCells(d)...)...)
 	}
 	return t, names
 }

@@ -15,25 +15,29 @@ import (
 // Decision is one line of a DecisionList: what was judged and what became of
 // it.
 type Decision struct {
-	ID             string             `json:"id"`
-	Time           time.Time          `json:"time"`
-	Service        string             `json:"service"`
-	Episode        string             `json:"episode"`
-	Window         string             `json:"window"`
-	Key            string             `json:"key"`
-	Step           string             `json:"step"`
-	State          string             `json:"state"`
-	Verdict        string             `json:"verdict"`
-	Hold           bool               `json:"hold"`
-	Reasons        []string           `json:"reasons"`
-	Action         string             `json:"action"`
-	Parameters     propose.Parameters `json:"parameters"`
-	Digest         string             `json:"digest"`
-	PolicyRevision string             `json:"policyRevision"`
-	Effect         string             `json:"effect"`
-	Outcome        string             `json:"outcome"`
-	Charge         float64            `json:"charge"`
-	Shadow         *Shadow            `json:"shadow,omitempty"`
+	ID         string             `json:"id"`
+	Time       time.Time          `json:"time"`
+	Service    string             `json:"service"`
+	Episode    string             `json:"episode"`
+	Window     string             `json:"window"`
+	Key        string             `json:"key"`
+	Step       string             `json:"step"`
+	State      string             `json:"state"`
+	Verdict    string             `json:"verdict"`
+	Hold       bool               `json:"hold"`
+	Reasons    []string           `json:"reasons"`
+	Action     string             `json:"action"`
+	Parameters propose.Parameters `json:"parameters"`
+	// Proposer is who proposed. Fallback is the code of the fault of the model in
+	// whose place the rules spoke; the words are with the one decision.
+	Proposer       Proposer `json:"proposer"`
+	Fallback       string   `json:"fallback,omitempty"`
+	Digest         string   `json:"digest"`
+	PolicyRevision string   `json:"policyRevision"`
+	Effect         string   `json:"effect"`
+	Outcome        string   `json:"outcome"`
+	Charge         float64  `json:"charge"`
+	Shadow         *Shadow  `json:"shadow,omitempty"`
 }
 
 // Shadow is what the shadow policy of that moment would have led to. It bound
@@ -68,6 +72,7 @@ func decisionOf(d *ledger.Decision) Decision {
 		Verdict: d.Decision.Verdict.String(), Hold: d.Decision.Hold,
 		Reasons: codes(d.Decision.Reasons),
 		Action:  actionWord(d.Proposal), Parameters: parameters(d.Proposal.Parameters),
+		Proposer: proposerOf(d.Proposal.Proposer), Fallback: fallbackCode(d.Proposal),
 		Digest: d.Decision.Digest, PolicyRevision: d.Decision.Ruling.Revision,
 		Effect:  string(orWord(d.Effect, execute.None)),
 		Outcome: string(orWord(d.Outcome, compare.OutcomeNone)),
@@ -119,7 +124,6 @@ type DecisionDetail struct {
 	Measured  Measured `json:"measured"`
 	Mode      string   `json:"mode"`
 	Rationale string   `json:"rationale"`
-	Proposer  Proposer `json:"proposer"`
 	Fault     string   `json:"fault,omitempty"`
 	// Fallback is the fault of the model in whose place the rules spoke.
 	Fallback string `json:"fallback,omitempty"`
@@ -138,6 +142,9 @@ type DecisionDetail struct {
 	Balance *DecisionBalance `json:"balance"`
 	// InputDigest is the SHA-256 of the bytes that policy saw.
 	InputDigest string `json:"inputDigest"`
+	// Changes are those that policy saw, newest first. Only whoever reads the
+	// ledger's bytes has them: the command line, and not the agent's API.
+	Changes []Change `json:"changes,omitempty"`
 }
 
 // Measured is the assessment that a decision rests on, as recorded.
@@ -213,7 +220,6 @@ func DecisionByID(v View, id string) (detail DecisionDetail, ok bool) {
 		Mode:      d.Mode.String(),
 		Rationale: d.Proposal.Rationale, Fault: d.Proposal.Fault, Fallback: d.Proposal.Fallback,
 		Exchanges: exchangesOf(v.State, d),
-		Proposer:  proposerOf(d.Proposal.Proposer),
 		Details:   details(d.Decision.Reasons), Rules: Rules(d.Decision.Ruling),
 		Needs: needs(d.Decision.Needs), Cost: d.Decision.Cost,
 		InputDigest: d.Decision.InputDigest, Balance: decisionBalance(v, d),
@@ -255,6 +261,15 @@ func addEffect(d *DecisionDetail, e *ledger.Effect, id string) {
 
 func proposerOf(p propose.Proposer) Proposer {
 	return Proposer{Kind: p.Kind, Endpoint: p.Endpoint, Model: p.Model}
+}
+
+// fallbackCode names the fault in whose place the rules spoke, without its words:
+// they quote strangers.
+func fallbackCode(p propose.Proposal) string {
+	if p.Fallback == "" {
+		return ""
+	}
+	return propose.FaultCode(p.Fallback)
 }
 
 // Rules lists what fired, strictest set first.

@@ -17,6 +17,9 @@ type Explanation struct {
 	Plan     PlanItem `json:"plan"`
 	Actions  []Action `json:"actions"`
 	Budgets  []Budget `json:"budgets"`
+	// Changes are what was done to the service lately, newest first. They are
+	// context, and a policy may ask a person because of them.
+	Changes []Change `json:"changes"`
 	// Decision is the newest one of the service.
 	Decision  *Decision  `json:"decision,omitempty"`
 	Approvals []Approval `json:"approvals"`
@@ -37,6 +40,7 @@ func Explain(v View, plan PlanItem) Explanation {
 	e := Explanation{
 		Meta: Meta{APIVersion: apiVersion, Kind: "Explanation"}, Plan: plan,
 		Actions: Actions(v, f).Items, Budgets: Budgets(v, f).Items,
+		Changes:   changedLately(v, plan.Service),
 		Approvals: []Approval{}, Pages: []Page{}, Freezes: []Freeze{}, Needed: Needs(plan),
 	}
 	e.Needed = append(e.Needed, v.muted(plan.Service, e.Needed)...)

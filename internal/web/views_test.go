@@ -82,7 +82,7 @@ func TestContractFields(t *testing.T) {
 			"service", "owner", "mode", "ceiling", "state", "reason", "sinceSeconds", "episode", "lastObserved", "lastMet", "nextTry", "balanceRemaining"}},
 		"decisions": {web.Decisions(v, all), "DecisionList", []string{
 			"id", "time", "service", "episode", "window", "key", "step", "state", "verdict", "reasons", "action", "parameters", "digest",
-			"policyRevision", "effect", "outcome", "charge"}},
+			"policyRevision", "effect", "outcome", "charge", "proposer"}},
 		"approvals": {web.Approvals(v, all), "ApprovalList", []string{
 			"id", "service", "episode", "key", "action", "parameters", "digest", "asked", "expires", "state", "answers", "reason"}},
 		"budgets": {web.Budgets(v, all), "BudgetList", []string{

@@ -51,6 +51,8 @@ type View struct {
 	Files []ledger.Freeze
 	// Changes are those of the change file of this host.
 	Changes []measure.Change
+	// Revised is what targets listed as rolled out; empty where none was asked.
+	Revised []measure.Change
 	Now     time.Time
 }
 
