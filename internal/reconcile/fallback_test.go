@@ -200,8 +200,7 @@ func TestNobodyStandsIn(t *testing.T) {
 			if late := w.clock().Sub(since); late > limit {
 				t.Errorf("%s\nthe page comes %s after the breach, want within %s", tc.reason, late, limit)
 			}
-			code, _, _ := strings.Cut(tc.fault, ":")
-			for _, word := range []string{"30 % errors over 5m", "1 % allowed", code} {
+			for _, word := range []string{"30 % errors over 5m", "1 % allowed", propose.Brief(tc.fault)} {
 				if !strings.Contains(page.Summary+"\n"+page.Text, word) {
 					t.Errorf("%s\nthe page lacks %q:\n%s\n%s", tc.reason, word, page.Summary, page.Text)
 				}
