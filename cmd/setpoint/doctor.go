@@ -65,10 +65,8 @@ Exit 0 when nothing failed, warnings included; 1 when something did.`,
   setpoint doctor -o json | jq '.items[] | select(.result == "fail")'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, group := range f.only {
-				if !slices.Contains(checkGroups(), group) {
-					return usageError(cmd, "--only: nothing is called %q, want some of %s", group, strings.Join(checkGroups(), ","))
-				}
+			if why := unknownGroups(f.only, cmd.Flags().Changed("only")); why != "" {
+				return usageError(cmd, "--only: %s", why)
 			}
 			return a.doctor(cmd.Context(), f)
 		},
@@ -78,6 +76,26 @@ Exit 0 when nothing failed, warnings included; 1 when something did.`,
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, `send actuators that say dedup: true a POST with "dryRun": true, twice`)
 	outputFlag(cmd, &f.output, formatTable, formatWide, formatJSON, formatYAML)
 	return cmd
+}
+
+// unknownGroups says what is wrong with the groups that were asked for; "" when
+// nothing is. To look at everything where none was named would look as if all of
+// what was meant is well.
+func unknownGroups(only []string, asked bool) string {
+	all := strings.Join(checkGroups(), ",")
+	if asked && len(only) == 0 {
+		return "it names nothing, want some of " + all
+	}
+	for _, group := range only {
+		switch near := spec.Nearest(group, checkGroups()); {
+		case slices.Contains(checkGroups(), group):
+		case near != "":
+			return fmt.Sprintf("nothing is called %q, did you mean %s? There are %s", group, near, all)
+		default:
+			return fmt.Sprintf("nothing is called %q, want some of %s", group, all)
+		}
+	}
+	return ""
 }
 
 func (a *app) doctor(ctx context.Context, f doctorFlags) error {

@@ -34,12 +34,20 @@ func (e *examination) configItem() checkItem {
 	s := subject{"config/file", e.site.file}
 	switch {
 	case errors.Is(e.siteErr, errNoConfig):
-		return s.failed("there is no such file", "`setpoint init slo/checkout.yaml` writes one for an SLO; --config or SETPOINT_CONFIG names another")
+		return s.failed("there is no such file", missingConfig(s.name))
 	case e.siteErr != nil:
 		return s.failed(faultsText(e.siteErr), "correct it there; `setpoint validate` shows every fault with file and line")
 	}
 	return s.fine("loads: %s, %s, ceiling %s", count(len(e.site.cfg.Sources), "source"),
 		count(len(e.site.cfg.Receivers), "receiver"), e.site.cfg.Limits.MaxMode)
+}
+
+// missingConfig: who named a file meant that one, and init would write it too.
+func missingConfig(file string) string {
+	if file == defaultConfig {
+		return "`setpoint init slo/checkout.yaml` writes one for an SLO; --config or SETPOINT_CONFIG names another"
+	}
+	return fmt.Sprintf("correct --config or SETPOINT_CONFIG, which names it; `setpoint init --config %s` writes it", file)
 }
 
 func (e *examination) documentsItem() checkItem {

@@ -68,12 +68,9 @@ func (e *examination) rulesItem() checkItem {
 func (e *examination) endpointItems(ctx context.Context, ep config.Endpoint) []checkItem {
 	if ep.APIKeyFile != "" {
 		if _, err := readSecret("apiKeyFile of endpoint "+ep.Name, ep.APIKeyFile); err != nil {
-			text := "it is not asked without its key"
-			if errors.Is(err, fs.ErrNotExist) {
-				text += ": the file " + ep.APIKeyFile + " is not there"
-			}
-			return []checkItem{subject{"model/answers", ep.Name}.failed(text,
-				fmt.Sprintf("write the key into %s, or change apiKeyFile of endpoint %s", ep.APIKeyFile, ep.Name))}
+			// Why not, and what to do, is that of the file.
+			file := secretVerdict("apiKeyFile of endpoint "+ep.Name, ep.APIKeyFile, 0, err)
+			return []checkItem{subject{"model/answers", ep.Name}.failed("it is not asked without its key: "+file.Detail, file.Remedy)}
 		}
 	}
 	probed, err := e.probe(ctx, ep)
@@ -178,7 +175,10 @@ func (s endpointSeen) form() checkItem {
 			detail = m.Detail
 		}
 	}
-	return formVerdict(at, forms{configured, string(s.Best), detail, honoured, others})
+	return formVerdict(at, forms{
+		configured: configured, best: string(s.Best), instead: detail, honoured: honoured, others: others,
+		mode: string(s.ProposalMode), fault: s.ProposalFault,
+	})
 }
 
 // forms are the ways to ask for a proposal: the configured one, the best that is
@@ -187,16 +187,18 @@ func (s endpointSeen) form() checkItem {
 type forms struct {
 	configured, best, instead string
 	honoured, others          []string
+	// mode is how one proposal was asked for, as in an incident ("" when it was
+	// not), and fault what was wrong with it, "" when it was valid.
+	mode, fault string
 }
+
+// passed: the form was not held to, and a proposal was valid all the same.
+func (f forms) passed() bool { return f.mode != "" && f.fault == "" }
 
 func formVerdict(at subject, f forms) checkItem {
 	switch {
 	case f.best == "" && len(f.honoured) == 0:
-		text := "none of the ways to ask for a proposal's form is honoured"
-		if f.instead != "" {
-			text += ": " + f.instead
-		}
-		return at.failed(text, fmt.Sprintf("every answer of endpoint %s would count as malformed: take another model or server, or provider: rules", at.name))
+		return noForm(at, f)
 	case f.configured == "auto":
 		return at.fine("reply: auto uses %s; honoured: %s", f.best, words(f.honoured))
 	}
@@ -209,7 +211,25 @@ func formVerdict(at subject, f forms) checkItem {
 	if f.instead != "" {
 		text += ": " + f.instead
 	}
-	return at.failed(text, fmt.Sprintf("set `reply: %s` on endpoint %s in setpoint.yaml (or `reply: auto`)", f.best, at.name))
+	remedy := fmt.Sprintf("set `reply: %s` on endpoint %s in setpoint.yaml (or `reply: auto`)", f.best, at.name)
+	if f.passed() {
+		return at.warned(text+"; a proposal asked for so was valid all the same, by the model's own choice", remedy)
+	}
+	return at.failed(text, remedy)
+}
+
+// noForm: nothing holds the model to the form. What it does by itself is another
+// matter, and decides whether it can be used at all.
+func noForm(at subject, f forms) checkItem {
+	text := "none of the ways to ask for a proposal's form is honoured"
+	if f.instead != "" {
+		text += ": " + f.instead
+	}
+	if f.passed() {
+		return at.warned(fmt.Sprintf("%s; a proposal asked for with reply: %s was valid all the same, by the model's own choice", text, f.mode),
+			fmt.Sprintf("take a model or server for endpoint %s that honours one: as it is, some answers will count as malformed; `setpoint plan --propose` shows more of them", at.name))
+	}
+	return at.failed(text, fmt.Sprintf("answers of endpoint %s count as malformed: take another model or server, or provider: rules", at.name))
 }
 
 func orNone(ws []string) string {
@@ -245,15 +265,44 @@ func promptVerdict(at subject, p openai.Probed, promptTokens int) checkItem {
 
 // proposal judges what one question, as an incident would put it, was answered.
 func (s endpointSeen) proposal() checkItem {
-	at := s.about("proposal")
-	if s.ProposalFault == "" {
-		return at.fine("a question about a service that does not exist gets a valid proposal")
+	return proposalVerdict(s.about("proposal"), string(s.ProposalMode), s.ProposalFault)
+}
+
+func proposalVerdict(at subject, mode, fault string) checkItem {
+	about := "a question about a service that does not exist"
+	if mode != "" {
+		about += fmt.Sprintf(", asked with reply: %s,", mode)
 	}
-	return at.warned("a question about a service that does not exist gets no valid proposal: "+s.ProposalFault,
-		fmt.Sprintf("after one repair turn nobody would propose: see the form above, or take a model that does better for endpoint %s; `setpoint plan --propose` asks about a real one", at.name))
+	if fault == "" {
+		return at.fine("%s gets a valid proposal", about)
+	}
+	const real = "; `setpoint plan --propose` asks about a real one"
+	text := about + " gets no valid proposal: " + fault
+	code, _, _ := strings.Cut(fault, ":")
+	switch code {
+	case propose.FaultMalformed, propose.FaultTruncated:
+		// Only these two get a repair turn.
+		return at.warned(text, fmt.Sprintf("a repair turn follows, and when it fails too endpoint %s has proposed nothing: see model/form, or take a model that does better", at.name)+real)
+	case propose.FaultRefusal, propose.FaultFiltered:
+		return at.warned(text, fmt.Sprintf("nobody is asked again, and nothing is proposed: take a model, or a filter of the provider, for endpoint %s that answers such questions", at.name)+real)
+	case propose.FaultEmpty:
+		return at.warned(text, fmt.Sprintf("the next endpoint is asked, and this one not again: look at the log of the server behind endpoint %s, or take a model that does better", at.name)+real)
+	case propose.FaultTimeout:
+		return at.warned(text, fmt.Sprintf("raise timeout of endpoint %s, or give its server a smaller model or more power", at.name)+real)
+	}
+	return at.warned(text, fmt.Sprintf("look at the log of the server behind endpoint %s: it answered small questions just before", at.name)+real)
+}
+
+// unanswered: the proposal met a refusal or a failure, which counts nothing and
+// took no time that says anything.
+func (s endpointSeen) unanswered() bool {
+	return s.ProposalFault != "" && s.InputTokens+s.OutputTokens == 0
 }
 
 func (s endpointSeen) latency() checkItem {
+	if s.unanswered() {
+		return s.about("latency").skipped("no proposal was answered")
+	}
 	return latencyVerdict(s.about("latency"), s.Took, s.endpoint.Timeout)
 }
 
@@ -271,6 +320,9 @@ func latencyVerdict(at subject, took, timeout time.Duration) checkItem {
 }
 
 func (s endpointSeen) price() checkItem {
+	if s.unanswered() {
+		return s.about("price").skipped("no proposal was answered")
+	}
 	return priceVerdict(s.about("price"), s.InputTokens, s.OutputTokens, s.proposer.Limits)
 }
 

@@ -39,6 +39,9 @@ type Probed struct {
 	// be asked for.
 	InputTokens, OutputTokens int
 	Took                      time.Duration
+	// ProposalMode is how that proposal was asked for: as it is configured, or
+	// Best where that is auto; "" when it was not.
+	ProposalMode Reply
 	// ProposalFault says what was wrong with that proposal, with the code of
 	// propose.Fault… first; "" when it was valid.
 	ProposalFault string
@@ -158,12 +161,14 @@ func (c *Client) probePrompt(ctx context.Context, e *endpoint, out *Probed) {
 	}
 }
 
-// probeProposal is one question as an incident would put it.
+// probeProposal is one question as an incident would put it: in the configured
+// mode, whatever else is honoured, and in the best one where auto chooses.
 func (c *Client) probeProposal(ctx context.Context, e *endpoint, out *Probed) {
-	mode := out.Best
-	if mode == "" {
-		mode = e.reply()
+	mode := e.reply()
+	if e.Reply == ReplyAuto && out.Best != "" {
+		mode = out.Best
 	}
+	out.ProposalMode = mode
 	q, err := c.question(typical(c.opts.Now()), mode)
 	if err != nil {
 		out.ProposalFault = faultf(propose.FaultPrompt, "%s", c.clean(err.Error(), maxFaultText)).Error()

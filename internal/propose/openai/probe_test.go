@@ -183,10 +183,16 @@ func TestProbe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := options(t, server(t, tc.h.ServeHTTP))
-			o.PromptTokens = 2500
+			o.PromptTokens, o.Reply = 2500, openai.ReplyAuto
 			got, err := client(t, o).Probe(t.Context(), "e1")
 			if err != nil {
 				t.Fatal(err)
+			}
+			if tc.want.Fault == "" {
+				tc.want.ProposalMode = openai.ReplySchema
+			}
+			if tc.want.Best != "" {
+				tc.want.ProposalMode = tc.want.Best
 			}
 			tc.want.Endpoint, tc.want.Model = "e1", "some-model"
 			ignore := cmpopts.IgnoreFields(openai.Probed{}, "EstimatedTokens", "CountedTokens", "InputTokens", "Took", "ProposalFault")
@@ -206,6 +212,24 @@ func TestProbe(t *testing.T) {
 				t.Errorf("the proposal: %s", got.ProposalFault)
 			}
 		})
+	}
+}
+
+// TestProbeAsConfigured: the proposal is asked for as it would be in an incident,
+// and not as it would be best.
+func TestProbeAsConfigured(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []openai.Reply{openai.ReplySchema, openai.ReplyTool} {
+		o := options(t, server(t, (&honest{honours: []openai.Reply{openai.ReplyTool}, instead: completion("I recommend a rollback.")}).ServeHTTP))
+		o.Reply = mode
+		got, err := client(t, o).Probe(t.Context(), "e1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		valid := mode == openai.ReplyTool
+		if got.Best != openai.ReplyTool || got.ProposalMode != mode || (got.ProposalFault == "") != valid {
+			t.Errorf("%s: got %+v", mode, got)
+		}
 	}
 }
 
