@@ -21,7 +21,8 @@ import (
 const (
 	// MaxTail is how much of the end of a file is read, in bytes.
 	MaxTail = 1 << 20
-	// keptChanges is how many changes of one service are kept.
+	// keptChanges is how many changes of one service are kept, and how many that
+	// lie ahead.
 	keptChanges = 200
 	// namedLines is how many bad lines are named after one look.
 	namedLines = 10
@@ -150,7 +151,8 @@ func (f *File) read(info fs.FileInfo) {
 	lines := measure.ParseChanges(data)
 	f.name(slices.Concat(lines.Faults, f.strangers(lines)), from)
 	f.info, f.judged = info, max(f.judged, from+int64(lines.Read))
-	f.keep(lines.Changes, same)
+	// What lies before the end that is read has happened all the same.
+	f.keep(lines.Changes, same && from == 0)
 }
 
 // tail reads from there up to the size that is known.
@@ -203,11 +205,11 @@ func (f *File) name(faults []measure.ChangeFault, from int64) {
 	}
 }
 
-// keep takes what the file says now. After a rotation what the old one said stays
-// known: it has happened all the same.
-func (f *File) keep(changes []measure.Change, same bool) {
+// keep takes what the file says now: the whole of it, or what is added to what was
+// known. After a rotation what the old one said has happened all the same.
+func (f *File) keep(changes []measure.Change, whole bool) {
 	known := map[string][]measure.Change{}
-	if !same {
+	if !whole {
 		known = f.known
 	}
 	for _, c := range changes {
@@ -222,7 +224,19 @@ func (f *File) keep(changes []measure.Change, same bool) {
 			delete(known, service)
 			continue
 		}
-		known[service] = all[:min(len(all), keptChanges)]
+		known[service] = newest(all, now)
 	}
 	f.known = known
+}
+
+// newest bounds the changes of one service. What lies ahead has room of its own,
+// for the soonest: a reporter whose clock is ahead must not push out what has
+// happened, which is what a policy asks about.
+func newest(all []measure.Change, now time.Time) []measure.Change {
+	ahead := slices.IndexFunc(all, func(c measure.Change) bool { return c.At.Sub(now) <= measure.ChangeAhead })
+	if ahead < 0 {
+		ahead = len(all)
+	}
+	happened := all[ahead:]
+	return slices.Concat(all[max(0, ahead-keptChanges):ahead], happened[:min(len(happened), keptChanges)])
 }

@@ -211,3 +211,30 @@ func TestUnknownService(t *testing.T) {
 		t.Errorf("the service is there now, and its changes are %v of %v", got, f.All())
 	}
 }
+
+// A reporter whose clock is a year ahead hides nothing of what has happened, and
+// its changes are there when their time comes.
+func TestChangesAheadHideNothing(t *testing.T) {
+	f := newFeed(t)
+	f.add(line("v1", time.Minute))
+	for i := range 500 {
+		f.add(line(fmt.Sprintf("ahead-%d", i), -365*24*time.Hour-time.Duration(i)*time.Second))
+	}
+	got := f.Changes("checkout")
+	if n := len(got); n != 201 || got[n-1].Version != "v1" || got[n-2].Version != "ahead-0" {
+		t.Errorf("%d changes are kept, the last of them %+v", n, got[max(0, n-2):])
+	}
+}
+
+// What was read once stays known when so much of other services is appended that
+// it lies before the end that is read.
+func TestOthersHideNothing(t *testing.T) {
+	f := newFeed(t)
+	f.add(line("v1", time.Minute))
+	f.want("v1")
+	other := strings.Replace(line("v9", time.Minute), "checkout", "other", 1)
+	f.add(strings.Repeat(other, changefile.MaxTail/len(other)+10))
+	f.want("v1")
+	f.add(line("v2", 0))
+	f.want("v2 v1")
+}
