@@ -49,11 +49,16 @@ func (c Change) Newest(other Change) int {
 	return strings.Compare(c.Service+"\x00"+c.What+"\x00"+c.Version, other.Service+"\x00"+other.What+"\x00"+other.Version)
 }
 
-// Check says what keeps a change from being taken: no time, no service, no word
-// for what was done, or a word that is long or cannot be printed in one line.
+// Check says what keeps a change from being taken: no time, or one that JSON
+// cannot write, no service, no word for what was done, or a word that is long or
+// cannot be printed in one line.
 func (c Change) Check() error {
 	if c.At.IsZero() {
 		return errors.New("time is missing")
+	}
+	if y := c.At.UTC().Year(); y < 0 || y > 9999 {
+		// The zone of a time at either end of the calendar moves it beyond.
+		return errors.New("time is beyond the years 0 to 9999")
 	}
 	for _, w := range []struct {
 		key, word string

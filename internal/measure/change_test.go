@@ -53,6 +53,8 @@ func TestParseChanges(t *testing.T) {
 		"NoService":  {"nobody knows whose it is", `{"time":"2026-11-30T12:00:00Z","what":"b"}` + "\n", nil, fault(1, 0, "service is missing"), 43},
 		"NoWhat":     {"nothing was done", `{"time":"2026-11-30T12:00:00Z","service":"b","what":""}` + "\n", nil, fault(1, 0, "what is missing"), 56},
 		"BadTime":    {"a time without a zone is a guess", `{"time":"2026-11-30 12:00:00"}` + "\n", nil, fault(1, 0, "time must be like 2026-01-31T18:00:00Z"), 31},
+		"BeyondTime": {"in UTC it has five digits, and one such line would keep all from being listed", strings.Replace(good, "2026-11-30T12:00:00Z", "9999-12-31T23:59:59-14:00", 1) + "\n", nil, fault(1, 0, "time is beyond the years 0 to 9999"), len(good) + 6},
+		"BeforeTime": {"and so at the other end", strings.Replace(good, "2026-11-30T12:00:00Z", "0000-01-01T00:00:00+14:00", 1) + "\n", nil, fault(1, 0, "time is beyond the years 0 to 9999"), len(good) + 6},
 		"Long":       {"more than 200 bytes", strings.Replace(good, "v1", long, 1) + "\n", nil, fault(1, 0, "version has 201 bytes, want 200 at most"), len(good) + 200},
 		"Control":    {"a line end in a word forges a line of a prompt or a log", strings.Replace(good, "v1", `v1\n`, 1) + "\n", nil, fault(1, 0, "version has a control character"), len(good) + 3},
 		"Bidi":       {"so does a right-to-left override", strings.Replace(good, "v1", `\u202ev1`, 1) + "\n", nil, fault(1, 0, "version has a control character"), len(good) + 7},
