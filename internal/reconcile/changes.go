@@ -22,9 +22,9 @@ type changes struct {
 }
 
 // readChanges puts together what was posted, what the file has, and what the
-// targets say that they rolled out. It is read once, in a pass that may propose
-// something: both gates of that pass must see the same, and all others need
-// nothing of it.
+// targets say that they rolled out. It is read in a pass that may propose
+// something, and again when a model has answered, but not between the gates: both
+// of a pass must see the same. All other passes need nothing of it.
 func (p *pass) readChanges() {
 	own, others := slices.Clone(p.revisions), []measure.Change(nil)
 	p.r.book.view(func(s *ledger.State) {

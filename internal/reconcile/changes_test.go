@@ -147,6 +147,34 @@ func TestChangesAreReadOncePerPass(t *testing.T) {
 	}
 }
 
+// What is changed while a model thinks binds what it proposes, at both gates: the
+// question was put before, and whoever answers knows nothing of it.
+func TestChangeWhileAModelThinks(t *testing.T) {
+	shipped, err := rego.Load(policies.FS, rego.Options{Deadline: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file []measure.Change
+	var w *world
+	w, _ = farWorld(t, false, func() (propose.Proposal, []propose.Exchange) {
+		file = []measure.Change{w.deployed("checkout", "v42", 0)}
+		return propose.Proposal{Kind: propose.KindAction, Action: "scale", Parameters: propose.Parameters{"replicas": int64(6)}},
+			[]propose.Exchange{{Endpoint: "main", Model: "some-model", Result: "ok"}}
+	})
+	model := w.options
+	w.options = func(o *reconcile.Options) {
+		model(o)
+		o.Policy, o.Feed = shipped, feed(func(string) []measure.Change { return file })
+	}
+	w.start()
+	w.healthy()
+	w.breakNow(0.3)
+	res := w.until("decision", 15*time.Minute, func(r reconcile.Result) bool { return r.Decision != nil })
+	if res.Decision.Verdict != gate.Approval || !hasReason(res.Decision.Reasons, "policy:recent-change") {
+		t.Errorf("%s %v, want approval by policy:recent-change", res.Decision.Verdict, res.Decision.Reasons)
+	}
+}
+
 // A proposer is shown the changes of the dependencies too, each once and newest
 // first; a policy those of the service.
 func TestProposerSeesChangesOfDependencies(t *testing.T) {

@@ -44,6 +44,10 @@ func (p *pass) propose(ctx context.Context) error {
 		return err
 	}
 	p.age(took)
+	if len(got.Exchanges) > 0 {
+		// A model thinks for a while, and what was changed meanwhile binds too.
+		p.readChanges()
+	}
 	return nil
 }
 
