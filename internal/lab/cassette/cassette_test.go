@@ -231,3 +231,19 @@ func FuzzPlay(f *testing.F) {
 		}
 	})
 }
+
+// A key that begins another one leaves no rest of it on the cassette.
+func TestKeyThatBeginsAnother(t *testing.T) {
+	const longer = canary + "-tail-of-the-longer"
+	var file bytes.Buffer
+	rec, err := cassette.Record(&file, head, http.DefaultTransport, canary, longer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := send(t, rec, answers(t), `{"key":"`+longer+`"}`); err != nil || rec.Err() != nil {
+		t.Fatal(err, rec.Err())
+	}
+	if !strings.Contains(file.String(), `{"key":"<secret>"}`) || strings.Contains(file.String(), "tail") {
+		t.Errorf("the cassette holds a part of a key:\n%s", file.String())
+	}
+}

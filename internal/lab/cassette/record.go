@@ -2,11 +2,13 @@ package cassette
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 )
 
@@ -36,6 +38,8 @@ func Record(out io.Writer, h Head, base http.RoundTripper, secrets ...string) (*
 	if _, err := out.Write(b); err != nil {
 		return nil, fmt.Errorf("write the head of the cassette: %w", err)
 	}
+	// The longest first: one may begin another.
+	secrets = slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	return &Recorder{base: base, secrets: secrets, out: out}, nil
 }
 

@@ -1,7 +1,9 @@
 package openai
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +23,8 @@ func (c *Client) scrubText(s string) string {
 	return s
 }
 
+// secrets are the keys, the longest first: one may begin another, and what is cut
+// out of it would leave the rest.
 func (c *Client) secrets() []string {
 	var out []string
 	for _, e := range c.endpoints {
@@ -28,6 +32,7 @@ func (c *Client) secrets() []string {
 			out = append(out, k)
 		}
 	}
+	slices.SortStableFunc(out, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	return out
 }
 
@@ -45,7 +50,7 @@ func (c *Client) scrub(b []byte) []byte {
 	if len(keys) == 0 {
 		return b
 	}
-	b = []byte(c.scrubText(string(b)))
+	b = []byte(withoutBegun(c.scrubText(string(b)), keys))
 	plain := b
 	for range escapeDepth {
 		plain = unescape(plain)
@@ -57,6 +62,19 @@ func (c *Client) scrub(b []byte) []byte {
 		}
 	}
 	return b
+}
+
+// withoutBegun cuts off a key that has only begun: a body may break off, or exceed
+// its limit, in the middle of one.
+func withoutBegun(s string, keys []string) string {
+	for _, k := range keys {
+		for n := len(k) - 1; n >= minScrubbed; n-- {
+			if rest, begun := strings.CutSuffix(s, k[:n]); begun {
+				return rest + secretWord
+			}
+		}
+	}
+	return s
 }
 
 // escapeDepth: a completion is JSON, its content is JSON, and so may be what

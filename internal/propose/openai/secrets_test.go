@@ -9,8 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/setpoint-dev/setpoint/internal/propose/openai"
 )
 
 // escapedKey spells a text as JSON may.
@@ -103,6 +106,65 @@ func TestKeyIsNowhere(t *testing.T) {
 				if i := strings.Index(out.String(), bad); i >= 0 {
 					t.Fatalf("the key is in what comes out: …%s", out.String()[max(0, i-200):min(i+60, out.Len())])
 				}
+			}
+		})
+	}
+}
+
+// A key that begins another one leaves no rest of it.
+func TestKeyThatBeginsAnother(t *testing.T) {
+	t.Parallel()
+	const short, tail = "sk-team-0001", "-tail-of-the-longer"
+	o := options(t, server(t, status(401, `{"error":{"message":"bad `+short+tail+`, not `+short+`"}}`)))
+	o.Endpoints[0].Key = short
+	longer := o.Endpoints[0]
+	longer.Name, longer.Key = "e2", short+tail
+	o.Endpoints = append(o.Endpoints, longer)
+	p, u := client(t, o).Propose(t.Context(), request())
+	if len(u.Exchanges) != 2 || !strings.Contains(p.Fault, "bad <secret>, not <secret>") {
+		t.Errorf("%d exchanges, fault %q", len(u.Exchanges), p.Fault)
+	}
+	for _, x := range u.Exchanges {
+		if strings.Contains(string(x.Reply), tail) {
+			t.Errorf("a part of a key is kept: %s", x.Reply)
+		}
+	}
+}
+
+// Of an answer that breaks off in a key, or is too long there, nothing of the key
+// is kept.
+func TestKeyThatBreaksOff(t *testing.T) {
+	t.Parallel()
+	begun := `{"error":{"message":"bad ` + string(canary)[:14]
+	cases := map[string]func(o *openai.Options) http.HandlerFunc{
+		"Broken": func(*openai.Options) http.HandlerFunc {
+			return func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Length", "4000")
+				_, _ = w.Write([]byte(begun))
+				_ = http.NewResponseController(w).Flush()
+				panic(http.ErrAbortHandler)
+			}
+		},
+		"TooLong": func(o *openai.Options) http.HandlerFunc {
+			o.MaxBody = int64(len(begun))
+			return func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write([]byte(begun + string(canary)[14:]))
+				_ = http.NewResponseController(w).Flush() // No length is announced.
+			}
+		},
+	}
+	for name, handler := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := options(t)
+			h := handler(&o)
+			o.Endpoints = options(t, server(t, h)).Endpoints
+			_, u := client(t, o).Propose(t.Context(), request())
+			if len(u.Exchanges) == 0 {
+				t.Fatal("nothing was sent")
+			}
+			if diff := cmp.Diff(`{"error":{"message":"bad <secret>`, string(u.Exchanges[0].Reply)); diff != "" {
+				t.Errorf("the reply: -want, +got:\n%s", diff)
 			}
 		})
 	}
