@@ -270,3 +270,28 @@ func TestReasoningModelGetsNoTemperature(t *testing.T) {
 		t.Errorf("%+v\n%s", p, u.Exchanges[0].Request)
 	}
 }
+
+// An endpoint that lies about its tokens uses up no more than it can have read and
+// written, and less than nothing is nothing.
+func TestTokensThatCannotBe(t *testing.T) {
+	t.Parallel()
+	for usage, most := range map[string]bool{
+		`"prompt_tokens":9223372036854775807,"completion_tokens":9223372036854775807`: true,
+		`"prompt_tokens":-5,"completion_tokens":-9223372036854775808`:                 false,
+	} {
+		body := `{"choices":[{"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}],"usage":{` + usage + `}}`
+		_, u := client(t, options(t, server(t, status(http.StatusOK, body)))).Propose(t.Context(), request())
+		if len(u.Exchanges) != 2 {
+			t.Fatalf("%d exchanges", len(u.Exchanges))
+		}
+		for _, x := range u.Exchanges {
+			in, out := 0, 0
+			if most {
+				in, out = len(x.Request), 1024
+			}
+			if x.InputTokens != in || x.OutputTokens != out {
+				t.Errorf("%s: %d and %d tokens, want %d and %d", usage, x.InputTokens, x.OutputTokens, in, out)
+			}
+		}
+	}
+}

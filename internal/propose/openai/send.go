@@ -44,8 +44,9 @@ func (c *Client) send(ctx context.Context, e *endpoint, t turn) said {
 	}
 	s.exchange = propose.Exchange{
 		Endpoint: e.Name, Model: e.Model, Mode: string(t.mode), Repair: t.repair, Result: ResultOK, Status: x.status,
-		Took: c.opts.Now().Sub(start), InputTokens: max(0, resp.Usage.PromptTokens), OutputTokens: max(0, resp.Usage.CompletionTokens),
-		Request: x.request, Reply: x.reply,
+		Took: c.opts.Now().Sub(start), Request: x.request, Reply: x.reply,
+		InputTokens:  counted(resp.Usage.PromptTokens, len(x.request)),
+		OutputTokens: counted(resp.Usage.CompletionTokens, max(len(x.reply), t.request.MaxCompletionTokens)),
 	}
 	if s.fault != nil {
 		s.fault.status = x.status
@@ -55,6 +56,12 @@ func (c *Client) send(ctx context.Context, e *endpoint, t turn) said {
 	c.endSpan(span, t, s)
 	return s
 }
+
+// counted is the endpoint's count of tokens as far as it can be true: none is less
+// than a byte. The limits are for all endpoints together, so one that counts
+// millions would keep the others from being asked for a day, and one that counts
+// without bound would make the sum pass zero.
+func counted(n, most int) int { return min(max(0, n), most) }
 
 // maxFaultText bounds what a stranger's words add to a fault, in characters.
 const maxFaultText = 300
