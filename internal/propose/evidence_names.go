@@ -52,6 +52,11 @@ func newRegister(r Request) *register {
 			n.prefixes[label] = true
 		}
 	}
+	for _, t := range r.Tried {
+		for name := range t.Parameters { // An action of then need not be in the catalogue of now.
+			n.prefixes[name] = true
+		}
+	}
 	for _, it := range r.Catalogue {
 		for _, d := range it.Action.Parameters {
 			n.prefixes[d.Name] = true

@@ -66,3 +66,14 @@ func TestForgedPlaceholder(t *testing.T) {
 		t.Errorf("two values stand under %s", a.text)
 	}
 }
+
+// A parameter that only an earlier action had begins placeholders too.
+func TestForgedPlaceholderOfThen(t *testing.T) {
+	t.Parallel()
+	r := naming()
+	r.Tried = []Tried{{Action: "gone", Parameters: Parameters{"release": "a b"}}}
+	n := newRegister(r)
+	if a, b := n.anywhere("region", "release-1"), n.scalar("release", "a b"); a.text != "region-1" || b != (scalar{alias{"release-1"}}) {
+		t.Errorf("release-1 of a stranger stands as %s, the earlier value as %v", a.text, b)
+	}
+}
