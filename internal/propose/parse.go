@@ -193,7 +193,7 @@ func typedValue(t spec.ParameterType, raw json.RawMessage) (any, error) {
 		if err != nil || math.IsInf(f, 0) {
 			return nil, errors.New("the number is too large")
 		}
-		return f, nil
+		return f + 0, nil // Minus zero is zero.
 	case t == spec.String && kind == "a string":
 		return parseString(raw)
 	case t == spec.Boolean && kind == "a boolean":

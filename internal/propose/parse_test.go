@@ -1,6 +1,7 @@
 package propose_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -99,4 +100,15 @@ func text(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// Minus zero is zero: a program would be handed it as an option.
+func TestParseMinusZero(t *testing.T) {
+	t.Parallel()
+	for _, zero := range []string{"-0", "-0.0", "-1e-400"} {
+		p, err := propose.Parse([]byte(`{"action":"tune","parameters":{"ratio":`+zero+`,"cache":true,"pool":"large","zone":"b7"},"rationale":""}`), catalogue())
+		if f, ok := p.Parameters["ratio"].(float64); err != nil || !ok || f != 0 || math.Signbit(f) {
+			t.Errorf("Parse(%s): %v, %v", zero, p.Parameters, err)
+		}
+	}
 }
