@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -103,6 +104,11 @@ func unended(group, name string, limit time.Duration, err error) checkItem {
 
 // showDoctor writes the report.
 func (a *app) showDoctor(r doctorReport, output string) error {
+	return a.showReport(r, output, widthOf(a.out))
+}
+
+// showReport folds the report to a width, in columns; 0 folds nothing.
+func (a *app) showReport(r doctorReport, output string, width int) error {
 	if output == formatJSON || output == formatYAML {
 		return emit(a.out, output, r)
 	}
@@ -117,17 +123,40 @@ func (a *app) showDoctor(r doctorReport, output string) error {
 		}
 		t.add(row...)
 	}
-	if err := t.write(a.out, a.colour); err != nil {
+	if output == formatWide || width == 0 {
+		if err := t.write(a.out, a.colour); err != nil {
+			return err
+		}
+	} else if err := a.showFolded(t, width); err != nil {
 		return err
 	}
-	if err := a.showRemedies(r.Items); err != nil {
+	if err := a.showRemedies(r.Items, width); err != nil {
 		return err
 	}
 	return a.print("%s\n", r.summary())
 }
 
+// showFolded folds the last column of a table.
+func (a *app) showFolded(t *table, width int) error {
+	var laid bytes.Buffer
+	if err := t.write(&laid, false); err != nil {
+		return err
+	}
+	columns := strings.Index(laid.String(), t.header[len(t.header)-1])
+	laid.Reset()
+	if err := t.write(&laid, a.colour); err != nil {
+		return err
+	}
+	for line := range strings.Lines(laid.String()) {
+		if err := a.print("%s\n", foldBehind(strings.TrimSuffix(line, "\n"), columns, width)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // showRemedies lists what to do, failures first.
-func (a *app) showRemedies(items []checkItem) error {
+func (a *app) showRemedies(items []checkItem, width int) error {
 	n := 0
 	for _, result := range []string{resultFail, resultWarn} {
 		for _, i := range items {
@@ -139,9 +168,13 @@ func (a *app) showRemedies(items []checkItem) error {
 					return err
 				}
 			}
-			name := strings.TrimSpace(i.Check + " " + i.Subject)
-			line := fmt.Sprintf("%2d. %s (%s): %s", n, name, i.Result, i.Remedy)
-			if err := a.print("%s\n", strings.Map(printable, line)); err != nil {
+			number := fmt.Sprintf("%2d. ", n)
+			line := fmt.Sprintf("%s%s (%s): %s", number, strings.TrimSpace(i.Check+" "+i.Subject), i.Result, i.Remedy)
+			line = strings.Map(printable, line)
+			if width > 0 {
+				line = foldBehind(line, len(number), width)
+			}
+			if err := a.print("%s\n", line); err != nil {
 				return err
 			}
 		}
