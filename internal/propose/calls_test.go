@@ -46,7 +46,7 @@ func TestNoModel(t *testing.T) {
 	for fault, want := range map[string]bool{
 		"timeout: x": true, "unreachable: x": true, "rate-limited: x": true, "provider-error: x": true, "limit: x": true, "resting: x": true,
 		"malformed: x": false, "truncated: x": false, "refusal: x": false, "content-filter: x": false, "empty: x": false,
-		"canceled: x": false, "prompt: x": false, "": false,
+		"prompt: x": true, "canceled: x": false, "": false,
 	} {
 		if got := propose.NoModel(fault); got != want {
 			t.Errorf("NoModel(%q) = %v, want %v", fault, got, want)

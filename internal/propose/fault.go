@@ -24,7 +24,7 @@ func FaultCodes() []string { return slices.Sorted(maps.Keys(faultWords)) }
 // and has answered.
 func NoModel(fault string) bool {
 	switch FaultCode(fault) {
-	case FaultRateLimited, FaultProvider, FaultUnreachable, FaultTimeout, FaultLimit, FaultResting:
+	case FaultRateLimited, FaultProvider, FaultUnreachable, FaultTimeout, FaultLimit, FaultResting, FaultPrompt:
 		return true
 	}
 	return false
