@@ -107,6 +107,17 @@ func TestBounds(t *testing.T) {
 				}
 			}
 		}, fault: "provider-error: endpoint e1: the response is longer than 1048576 bytes"},
+		"Switched": {reason: "A bare connection has no deadline, so none is read.", h: func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer func() { _ = conn.Close() }()
+			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+			_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+			_, _ = io.Copy(io.Discard, conn) // Until whoever asked hangs up.
+		}, fault: "provider-error: endpoint e1: status 101: another protocol was not asked for"},
 		"Cut": {reason: "Less than was promised is not whole.", h: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Length", "5000")

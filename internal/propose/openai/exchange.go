@@ -73,9 +73,13 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// unread refuses what is not even read: a length that is too much, and a
-// compression that was not asked for.
+// unread refuses what is not even read: a length that is too much, a compression
+// that was not asked for, and other protocols, where the body would be the bare
+// connection, which no deadline ends.
 func unread(resp *http.Response, limit int64) *fault {
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		return faultf(propose.FaultProvider, "status 101: another protocol was not asked for")
+	}
 	if resp.ContentLength > limit {
 		return tooLong(limit)
 	}
