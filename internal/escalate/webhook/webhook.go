@@ -107,6 +107,10 @@ func (r *Receiver) post(req *http.Request) error {
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		// The body would be the bare connection, which no deadline ends.
+		return errors.New("HTTP 101: it switched protocols")
+	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return fmt.Errorf("HTTP %d: %s", resp.StatusCode, execute.CleanText(string(body), 200))

@@ -135,3 +135,28 @@ func TestErrors(t *testing.T) {
 		}
 	}
 }
+
+// A receiver that switches protocols hands over a connection without a deadline:
+// nothing waits for it, for the next receiver stands behind it.
+func TestSwitchedProtocols(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		_, _ = io.Copy(io.Discard, conn) // Until whoever sent hangs up.
+	}))
+	t.Cleanup(srv.Close)
+	r, err := webhook.New(webhook.Options{Name: "backup", URL: srv.URL, Timeout: time.Second, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := r.Send(t.Context(), page()); err == nil || !strings.Contains(err.Error(), "HTTP 101") || time.Since(began) > 5*time.Second {
+		t.Errorf("%v after %s", err, time.Since(began))
+	}
+}
