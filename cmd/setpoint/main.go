@@ -2,6 +2,12 @@
 // SLO is missed it may take at most one permitted step per window.
 package main
 
-import "os"
+import (
+	"log"
+	"os"
+)
 
-func main() { os.Exit(newApp().run(os.Args[1:])) }
+func main() {
+	log.SetOutput(unquoted{os.Stderr})
+	os.Exit(newApp().run(os.Args[1:]))
+}
