@@ -139,12 +139,33 @@ func (f *promptFile) head(text string) error {
 	return nil
 }
 
+// maxRendered bounds what one template renders, in bytes. No model reads so much,
+// and a loop that somebody wrote by mistake must not fill the memory.
+const maxRendered = 1 << 20
+
+var errRendered = fmt.Errorf("renders more than %d bytes", maxRendered)
+
+// rendering is the text so far.
+type rendering struct{ text bytes.Buffer }
+
+// Write takes more of it, within the bound.
+func (r *rendering) Write(b []byte) (int, error) {
+	if r.text.Len()+len(b) > maxRendered {
+		return 0, errRendered
+	}
+	return r.text.Write(b)
+}
+
 func (f *promptFile) render(data any) (string, error) {
-	var out bytes.Buffer
-	if err := f.template.Execute(&out, data); err != nil {
+	var out rendering
+	err := f.template.Execute(&out, data)
+	switch {
+	case errors.Is(err, errRendered):
+		return "", fmt.Errorf("prompt %s: %w", f.id+templateEnd, errRendered)
+	case err != nil:
 		return "", f.fault(err)
 	}
-	return out.String(), nil
+	return out.text.String(), nil
 }
 
 // inputsOf are the names of the fields that a template uses, with a place of

@@ -34,6 +34,7 @@ func TestTemplates(t *testing.T) {
 		"Nested":     {reason: "Wherever it stands.", user: `{{if .Actions}}{{range $.Actions}}{{.}}{{else}}{{(len .Evidence) | printf "%d"}}{{end}}{{end}}{{with .MaxRationale}}{{.}}{{end}}`, repair: repair, uses: []string{"Actions", "Evidence", "MaxRationale"}, version: "propose.system@3 propose.user@3 propose.repair@3"},
 		"Older":      {reason: "A folder from before there was a repair turn loads.", user: "{{.Evidence}}", uses: []string{"Evidence"}, version: "propose.system@3 propose.user@3 propose.repair@0"},
 		"NoRepair":   {reason: "A repair turn that renders nothing of its own is at fault at the start.", user: "x", repair: front("propose.repair", "") + "{{.Evidence}}", err: "prompt propose.repair.tmpl:5: unknown input Evidence; known are Fault, MaxRationale"},
+		"Endless":    {reason: "A loop fills no memory.", user: "{{range 9000000000}}x{{end}}", repair: repair, err: "prompt propose.user.tmpl: renders more than 1048576 bytes"},
 		"RepairHead": {reason: "It has a version too.", user: "x", repair: "{{.Fault}}", err: "prompt propose.repair.tmpl: starts without front matter"},
 	}
 	for name, tc := range cases {
