@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/measure"
@@ -155,13 +156,18 @@ func (f *File) read(info fs.FileInfo) {
 	f.keep(lines.Changes, same && from == 0)
 }
 
-// tail reads from there up to the size that is known.
+// tail reads from there up to the size that is known. The file may have become a
+// pipe since it was looked at: to open one without NONBLOCK would wait for a writer,
+// and every pass behind it.
 func tail(path string, from, size int64) ([]byte, error) {
-	r, err := os.Open(path)
+	r, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = r.Close() }() // It was only read.
+	if now, err := r.Stat(); err != nil || !now.Mode().IsRegular() {
+		return nil, errors.Join(errors.New("it is no regular file any more"), err)
+	}
 	if _, err := r.Seek(from, io.SeekStart); err != nil {
 		return nil, err
 	}
