@@ -62,8 +62,8 @@ func (a *app) policyExplainCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.input, "input", false, "print the input that policy saw, as JSON, and nothing else")
 	traceFlag(cmd, &f.trace)
 	outputFlag(cmd, &f.output, formatTable, formatJSON, formatYAML)
-	cmd.MarkFlagsMutuallyExclusive("input", "trace")
-	cmd.MarkFlagsMutuallyExclusive("input", "output")
+	exclude(cmd, "input", "trace")
+	exclude(cmd, "input", "output")
 	return cmd
 }
 

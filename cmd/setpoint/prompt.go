@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/internal/config"
+	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/propose"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/internal/web"
@@ -27,10 +28,12 @@ type promptFlags struct {
 	recorded                          bool
 }
 
-const promptRenderLong = `Show exactly what a model would be asked about a service now, whatever state the
-service is in: the system and the user message, and the JSON Schema of the reply.
-Everything is measured now, no model is asked, nothing is written and nothing is
-sent; it works without a ledger and beside a running agent.
+const promptRenderLong = `Show with what a model would be asked about a service, whatever state the service
+is in: the system and the user message, and the JSON Schema of the reply, as they
+are measured now. A question that is asked later has the numbers of then. No model
+is asked, nothing is written and nothing is sent; it works without a ledger and
+beside a running agent. Where no model would be asked, it says why: the provider,
+the mode, or a limit of proposer.limits that is used up.
 
 With --recorded it shows what was asked instead: the bytes of each request and
 reply of the newest proposal for which a model was asked about the service;
@@ -42,18 +45,18 @@ no text of a stranger drives the terminal; -o json has every character.`
 func (a *app) promptRenderCommand() *cobra.Command {
 	var f promptFlags
 	cmd := &cobra.Command{
-		Use:   "render --service <service>",
+		Use:   "render [service]",
 		Short: "Show what a model would be asked now, or was asked",
 		Long:  promptRenderLong,
-		Example: `  setpoint prompt render --service checkout
-  setpoint prompt render --service checkout -o json | jq -r .user
-  setpoint prompt render --service checkout --recorded
+		Example: `  setpoint prompt render checkout
+  setpoint prompt render checkout -o json | jq -r .user
+  setpoint prompt render checkout --recorded
   setpoint prompt render --decision d118 -o yaml`,
-		Args: noArgs,
+		Args: func(cmd *cobra.Command, args []string) error { return f.named(cmd, args) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case f.service == "" && f.decision == "":
-				return usageError(cmd, "want --service, or --decision for what was asked")
+				return usageError(cmd, "want a service, or --decision for what was asked")
 			case f.ledger != "" && !f.recorded && f.decision == "":
 				return usageError(cmd, "--ledger has what was asked: say --recorded or --decision too")
 			case f.recorded || f.decision != "":
@@ -62,14 +65,30 @@ func (a *app) promptRenderCommand() *cobra.Command {
 			return a.promptRender(cmd.Context(), f)
 		},
 	}
-	cmd.Flags().StringVar(&f.service, "service", "", "the service to ask about")
+	cmd.Flags().StringVar(&f.service, "service", "", "the service to ask about; the same as naming it alone")
 	cmd.Flags().BoolVar(&f.recorded, "recorded", false, "show what a model was asked last about the service, and what it said")
 	cmd.Flags().StringVar(&f.decision, "decision", "", "show what a model was asked for this decision, e.g. d118")
 	cmd.Flags().StringVar(&f.ledger, "ledger", "", "read this export instead of the configured ledger; - is standard input")
-	cmd.MarkFlagsMutuallyExclusive("decision", "recorded")
-	cmd.MarkFlagsMutuallyExclusive("decision", "service")
+	exclude(cmd, "decision", "recorded")
+	exclude(cmd, "decision", "service")
 	outputFlag(cmd, &f.output, formatTable, formatJSON, formatYAML)
 	return cmd
+}
+
+// named takes the service as an argument, as plan and explain do.
+func (f *promptFlags) named(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case len(args) > 1:
+		return usageError(cmd, "want one service, got %s", count(len(args), "argument"))
+	case f.service != "" && f.service != args[0]:
+		return usageError(cmd, "two services: the argument %q, and --service %q", args[0], f.service)
+	case f.decision != "":
+		return usageError(cmd, "--decision and a service exclude each other: the decision is of one")
+	}
+	f.service = args[0]
+	return nil
 }
 
 // promptFolder is the configured folder of templates, or the built-in one.
@@ -106,8 +125,8 @@ type promptRendering struct {
 	Service string `json:"service"`
 	State   string `json:"state"`
 	Reason  string `json:"reason"`
-	// Asked: a model would be asked, if the service were in a breach on which it
-	// may be; otherwise Why says why none is.
+	// Asked: a model would be asked now, if the service were in a breach on which it
+	// may be; otherwise Why says why none is, e.g. for a limit that is used up.
 	Asked bool   `json:"asked"`
 	Why   string `json:"why,omitempty"`
 	// Reply is how the reply is asked for; with json_object no schema is sent.
@@ -163,6 +182,9 @@ func (a *app) promptRender(ctx context.Context, f promptFlags) error {
 	}
 	limited, _ := loop.Set().Mode(svc.Name, request.Now)
 	out.Why = unasked(s.cfg, min(limited, svc.Remediation.Mode, s.cfg.Limits.MaxMode))
+	if out.Why == "" {
+		loop.View(func(past *ledger.State) { out.Why = usedUp(s.cfg.Proposer.Limits, past, request) })
+	}
 	out.Asked = out.Why == ""
 	return a.showRendering(out, f.output)
 }
@@ -175,6 +197,16 @@ func unasked(cfg config.Config, mode spec.Mode) string {
 		return "proposer.provider is " + cfg.Proposer.Provider
 	case mode == spec.Observe:
 		return "in mode observe only the rules are asked"
+	}
+	return ""
+}
+
+// usedUp says which limit keeps a model from being asked now, as the ledger has
+// it; without one nothing was asked.
+func usedUp(l config.ProposerLimits, past *ledger.State, r propose.Request) string {
+	limits := propose.Limits{CallsPerHour: l.CallsPerHour, CallsPerServicePerHour: l.CallsPerServicePerHour, TokensPerDay: l.TokensPerDay}
+	if reached := limits.Reached(past.Calls, r.Service.Name, r.Now); reached != "" {
+		return "a limit is used up, " + reached
 	}
 	return ""
 }

@@ -79,7 +79,7 @@ func askedFor(ctx context.Context, past recorded, f promptFlags) (ledger.Entry, 
 	case f.decision != "":
 		return q.entry, q.body, fmt.Errorf("no model was asked for %s: it is of rules, an undo, or one that no endpoint was tried for", f.decision)
 	}
-	return q.entry, q.body, fmt.Errorf("no model was asked about %q in %s: `setpoint prompt render --service %s` shows what would be", q.service, past.name, q.service)
+	return q.entry, q.body, fmt.Errorf("no model was asked about %q in %s: `setpoint prompt render %s` shows what would be", q.service, past.name, q.service)
 }
 
 // sought is the newest proposal of a service, and of a window unless that is "",

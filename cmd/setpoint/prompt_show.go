@@ -16,7 +16,7 @@ func (a *app) showRendering(p promptRendering, output string) error {
 	for _, t := range p.Templates {
 		names = append(names, t.ID+"@"+t.Version)
 	}
-	why := "a model is asked like this when the service is in a breach on which it may be"
+	why := "a model is asked with them when the service is in a breach on which it may be"
 	if !p.Asked {
 		why = "no model is asked: " + p.Why
 	}
@@ -25,7 +25,8 @@ func (a *app) showRendering(p promptRendering, output string) error {
 	if p.Reason != "" {
 		state += " (" + p.Reason + ")"
 	}
-	w.line("%s is %s; %s", p.Service, state, why)
+	w.line("%s is %s; these are the messages and the schema as measured now", p.Service, state)
+	w.line("  %s", why)
 	w.line("  about %d of %d tokens, reply %s, digest %s", p.EstimatedTokens, p.Limit, p.Reply, short(p.Digest))
 	w.line("  templates %s", strings.Join(names, " "))
 	w.line("  left out: %s, %s of breakdowns, %s",

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
 const defaultConfig = "setpoint.yaml"
@@ -33,7 +37,7 @@ pass measures again.`,
 	root.SuggestionsMinimumDistance = 2
 	root.PersistentFlags().StringVar(&a.configPath, "config", "",
 		"configuration file (default setpoint.yaml, or $SETPOINT_CONFIG)")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, "%v", err) })
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		a.initCommand(), a.runCommand(), a.planCommand(), a.getCommand(), a.explainCommand(),
 		a.historyCommand(), a.answerCommand(true), a.answerCommand(false), a.freezeCommand(),
@@ -91,6 +95,46 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 		text += fmt.Sprintf("; did you mean %s?", strings.Join(like, " or "))
 	}
 	return usageError(cmd, "%s", text)
+}
+
+// flagError is a flag that is not known, with what it may have meant, or one
+// whose value is not of its kind.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var value *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &value) && kindOf[value.GetFlag().Value.Type()] != "":
+		return usageError(cmd, "--%s: want %s, not %q", value.GetFlag().Name, kindOf[value.GetFlag().Value.Type()], value.GetValue())
+	case !errors.As(err, &unknown):
+		return usageError(cmd, "%v", err)
+	}
+	var known []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	text := err.Error()
+	if near := spec.Nearest(unknown.GetSpecifiedName(), known); near != "" && unknown.GetSpecifiedShortnames() == "" {
+		text += fmt.Sprintf("; did you mean --%s?", near)
+	}
+	return usageError(cmd, "%s", text)
+}
+
+// kindOf is what a flag takes, by the library's name of its type.
+var kindOf = map[string]string{
+	"int": "a whole number", "float64": "a number", "bool": "true or false", "duration": "a duration such as 90s or 5m",
+}
+
+// exclude lets two flags not be given together, and says so in words of ours.
+func exclude(cmd *cobra.Command, one, other string) {
+	cmd.MarkFlagsMutuallyExclusive(one, other) // Completion offers only one of them.
+	before := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed(one) && cmd.Flags().Changed(other) {
+			return usageError(cmd, "--%s and --%s exclude each other", one, other)
+		}
+		if before != nil {
+			return before(cmd, args)
+		}
+		return nil
+	}
 }
 
 // group is a command that only holds others.
