@@ -112,6 +112,16 @@ sources:                         # Prometheus, or what speaks its HTTP API
 proposer:
   provider: rules                # rules | openai
   rules: rules.yaml
+  # endpoints:                   # with openai: these are asked in order, and rules where none answers
+  #   - name: main
+  #     baseURL: http://127.0.0.1:8000/v1
+  #     model: some-model
+  #     apiKeyFile: model.key    # a file with the key, where it needs one: chmod 600
+  # limits: {callsPerHour: 60, callsPerServicePerHour: 6, tokensPerDay: 500000}
+
+# prompts: prompts/              # the words that a model is sent; built in when absent
+
+# changes: {file: changes.jsonl} # deploys and flags, as lines {"time", "service", "what", "version"}
 
 # policies:                      # the Rego that grants and refuses; built in when absent
 #   path: policies/              # ` + "`setpoint policy init policies/`" + ` writes a copy to change
@@ -138,4 +148,5 @@ EXECUTORS
 web:
   listen: 127.0.0.1:8321         # metrics, health, JSON
   socket: setpoint.sock          # for approve, freeze and the like
+  # tokensFile: tokens.yaml      # who may write over HTTP: lines of a name, a colon and a token; chmod 600
 `
