@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
@@ -26,7 +23,8 @@ func (e *examination) configChecks() []examine {
 		}
 		out = append(out, e.documentsItem())
 		out = append(out, e.secretItems()...)
-		return append(out, e.tokensItem())
+		out = append(out, e.tokensItem())
+		return append(out, e.changesItems()...)
 	}}}
 }
 
@@ -82,58 +80,6 @@ func documentsVerdict(s subject, set spec.Set, notes []spec.Note) checkItem {
 			"`setpoint validate` shows them; what they say most often is a mistake")
 	}
 	return s.fine("%s", text)
-}
-
-// secretItems look at each file that holds a secret.
-func (e *examination) secretItems() []checkItem {
-	var out []checkItem
-	files := e.site.secretFiles()
-	for _, src := range e.site.cfg.Sources {
-		for _, n := range httpFiles("http of source "+src.Name, src.HTTP.HTTPClientConfig) {
-			if !public(n.key) {
-				files[n.key] = n.path
-			}
-		}
-	}
-	for _, what := range slices.Sorted(maps.Keys(files)) {
-		if files[what] == "" || what == "web.tokensFile" {
-			continue
-		}
-		_, err := readSecret(what, files[what])
-		info, statErr := os.Stat(files[what])
-		var mode fs.FileMode
-		if statErr == nil {
-			mode = info.Mode()
-		}
-		out = append(out, secretVerdict(what, files[what], mode, err))
-	}
-	return out
-}
-
-// public reports that what a key names is no secret.
-func public(key string) bool {
-	for _, end := range []string{"ca_file", "cert_file", "username_file"} {
-		if strings.HasSuffix(key, "."+end) {
-			return true
-		}
-	}
-	return false
-}
-
-// secretVerdict judges one file that holds a secret.
-func secretVerdict(what, file string, mode fs.FileMode, err error) checkItem {
-	s := subject{"config/secret", what}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return s.failed("the file "+file+" is not there", fmt.Sprintf("write the secret into %s, or change %s in setpoint.yaml", file, what))
-	case errors.Is(err, fs.ErrPermission):
-		return s.failed("the file "+file+" may not be read by this user", fmt.Sprintf("run this as the agent's user, or `chown` %s to it", file))
-	case err != nil:
-		return s.failed(strings.TrimPrefix(err.Error(), what+": "), fmt.Sprintf("write the secret into %s as a regular file, or change %s in setpoint.yaml", file, what))
-	case mode.Perm()&0o004 != 0:
-		return s.warned(fmt.Sprintf("every user of this host can read %s (mode %04o)", file, mode.Perm()), "`chmod 600 "+file+"`, and renew the secret if others had access")
-	}
-	return s.fine("%s is there and readable by its owner", file)
 }
 
 func (e *examination) tokensItem() checkItem {
