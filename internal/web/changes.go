@@ -74,14 +74,6 @@ func Changes(v View, f Filter) List[Change] {
 	return listOf("ChangeList", items)
 }
 
-// changedLately are the changes of a service that a proposer would be shown now:
-// the newest of the last days, newest first.
-func changedLately(v View, service string) []Change {
-	items := Changes(v, Filter{Service: service, Since: v.Now.Add(-measure.ChangesKept)}).Items
-	items = slices.DeleteFunc(items, func(c Change) bool { return c.Time.Sub(v.Now) > measure.ChangeAhead })
-	return items[:min(len(items), measure.MaxChanges)]
-}
-
 // Changed says what became of posted changes.
 type Changed struct {
 	Meta
