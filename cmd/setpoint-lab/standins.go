@@ -153,7 +153,7 @@ func (e effectd) run(cmd *cobra.Command) (err error) {
 	}
 	o := executetest.ActuatorOptions{Journal: e.journal, Dedup: e.dedup, Now: time.Now}
 	if err := json.Unmarshal([]byte(e.state), &o.State); err != nil {
-		return usageError(cmd, "--state: want a JSON object such as {\"replicas\": 3}: %v", err)
+		return usageError(cmd, "--state: want a JSON object such as {\"replicas\": 3}, not %q", e.state)
 	}
 	t := executetest.Treatment{Mode: executetest.Mode(e.mode), Delay: e.delay}
 	if err := t.Check(); err != nil {
