@@ -276,21 +276,21 @@ func proposalVerdict(at subject, mode, fault string) checkItem {
 	if fault == "" {
 		return at.fine("%s gets a valid proposal", about)
 	}
-	const real = "; `setpoint plan --propose` asks about a real one"
+	const whole = "; `setpoint plan --propose` asks about a real one"
 	text := about + " gets no valid proposal: " + fault
 	code, _, _ := strings.Cut(fault, ":")
 	switch code {
 	case propose.FaultMalformed, propose.FaultTruncated:
 		// Only these two get a repair turn.
-		return at.warned(text, fmt.Sprintf("a repair turn follows, and when it fails too endpoint %s has proposed nothing: see model/form, or take a model that does better", at.name)+real)
+		return at.warned(text, fmt.Sprintf("a repair turn follows, and when it fails too endpoint %s has proposed nothing: see model/form, or take a model that does better", at.name)+whole)
 	case propose.FaultRefusal, propose.FaultFiltered:
-		return at.warned(text, fmt.Sprintf("nobody is asked again, and nothing is proposed: take a model, or a filter of the provider, for endpoint %s that answers such questions", at.name)+real)
+		return at.warned(text, fmt.Sprintf("nobody is asked again, and nothing is proposed: take a model, or a filter of the provider, for endpoint %s that answers such questions", at.name)+whole)
 	case propose.FaultEmpty:
-		return at.warned(text, fmt.Sprintf("the next endpoint is asked, and this one not again: look at the log of the server behind endpoint %s, or take a model that does better", at.name)+real)
+		return at.warned(text, fmt.Sprintf("the next endpoint is asked, and this one not again: look at the log of the server behind endpoint %s, or take a model that does better", at.name)+whole)
 	case propose.FaultTimeout:
-		return at.warned(text, fmt.Sprintf("raise timeout of endpoint %s, or give its server a smaller model or more power", at.name)+real)
+		return at.warned(text, fmt.Sprintf("raise timeout of endpoint %s, or give its server a smaller model or more power", at.name)+whole)
 	}
-	return at.warned(text, fmt.Sprintf("look at the log of the server behind endpoint %s: it answered small questions just before", at.name)+real)
+	return at.warned(text, fmt.Sprintf("look at the log of the server behind endpoint %s: it answered small questions just before", at.name)+whole)
 }
 
 // unanswered: the proposal met a refusal or a failure, which counts nothing and

@@ -40,20 +40,22 @@ func (s server) remedy(text string) string {
 
 // answered: it runs and is reached, and gave another status than a good one.
 func (s server) answered(status int) string {
-	switch {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
 		return s.credentials
-	case status == http.StatusNotFound || status == http.StatusGone:
+	case http.StatusNotFound, http.StatusGone:
 		return fmt.Sprintf("correct %s: a server answers there, and has nothing at that path (a prefix of a proxy may be missing)", s.key)
-	case status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented:
+	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
 		return fmt.Sprintf("correct %s: a server answers there, and does not take this kind of request at that path", s.key)
-	case status/100 == 3:
-		return fmt.Sprintf("let %s name the place that it leads to: redirects are not followed", s.key)
-	case status == http.StatusTooManyRequests:
+	case http.StatusTooManyRequests:
 		return fmt.Sprintf("let %s take more requests from this host: it has a limit on them", s.name)
-	case status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout:
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return fmt.Sprintf("look whether %s runs behind the proxy that answers for it, and at the logs of both", s.name)
-	case status >= http.StatusInternalServerError:
+	}
+	switch status / 100 {
+	case 3:
+		return fmt.Sprintf("let %s name the place that it leads to: redirects are not followed", s.key)
+	case 5:
 		return fmt.Sprintf("look at the log of %s: it is reached, and fails", s.name)
 	}
 	return fmt.Sprintf("look at the log of %s, and at %s: it is reached, and does not take what is asked", s.name, s.key)
