@@ -87,12 +87,26 @@ func unknownGroups(only []string, asked bool) string {
 		return "it names nothing, want some of " + all
 	}
 	for _, group := range only {
-		switch near := spec.Nearest(group, checkGroups()); {
+		switch near := meantGroup(group); {
 		case slices.Contains(checkGroups(), group):
 		case near != "":
 			return fmt.Sprintf("nothing is called %q, did you mean %s? There are %s", group, near, all)
 		default:
 			return fmt.Sprintf("nothing is called %q, want some of %s", group, all)
+		}
+	}
+	return ""
+}
+
+// meantGroup is the group that a word most likely means: one that is spelt alike,
+// or begins alike, as policy and exec do; "" for none.
+func meantGroup(word string) string {
+	if near := spec.Nearest(word, checkGroups()); near != "" {
+		return near
+	}
+	for _, group := range checkGroups() {
+		if len(word) >= 3 && strings.HasPrefix(group, word[:3]) {
+			return group
 		}
 	}
 	return ""

@@ -46,22 +46,18 @@ func (e *examination) secretItems() []checkItem {
 		if statErr == nil {
 			mode = info.Mode()
 		}
-		item := secretVerdict(what, files[what], mode, err)
-		if ep, ok := keys[what]; ok && item.Result == resultOK {
-			item = keyVerdict(item, ep, len(secret.Reveal()))
+		out = append(out, secretVerdict(what, files[what], mode, err))
+		if ep, ok := keys[what]; ok && err == nil && len(secret.Reveal()) < minCut {
+			out = append(out, shortKey(ep))
 		}
-		out = append(out, item)
 	}
 	return append(out, wayItems(e.site.cfg)...)
 }
 
-// keyVerdict judges the length of an API key: a short one could stand in any
-// word, so it is not looked for in what a server repeats.
-func keyVerdict(item checkItem, ep config.Endpoint, length int) checkItem {
-	if length >= minCut {
-		return item
-	}
-	return subject{item.Check, item.Subject}.warned(
+// shortKey: a short API key could stand in any word, so it is not looked for in
+// what a server repeats.
+func shortKey(ep config.Endpoint) checkItem {
+	return subject{"config/key", "endpoint " + ep.Name}.warned(
 		fmt.Sprintf("the key in %s is shorter than %d characters, so it is not cut out of what the server repeats: logs, the ledger and pages may show it", ep.APIKeyFile, minCut),
 		fmt.Sprintf("use a longer key; or none, if the server wants none: take apiKeyFile of endpoint %s out of setpoint.yaml", ep.Name))
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -181,11 +180,25 @@ func TestDoctorWay(t *testing.T) {
 	if err != nil || !strings.Contains(string(source), fmt.Sprintf("minScrubbed = %d\n", minCut)) {
 		t.Errorf("keys are cut out from another length on than %d (%v)", minCut, err)
 	}
-	ep := config.Endpoint{Name: "main", APIKeyFile: "model.key"}
-	there := secretVerdict("apiKeyFile of endpoint main", "model.key", 0o600, nil)
-	checkVerdicts(t, map[string]verdict{
-		"short key": {"a placeholder, or a secret that is shown", keyVerdict(there, ep, 7), resultWarn, []string{"shorter than 8", "take apiKeyFile of endpoint main out"}},
-		"long key":  {"it is cut out", keyVerdict(there, ep, 8), resultOK, nil},
-		"no key":    {"what keeps it from being read is told", secretVerdict("apiKeyFile of endpoint main", "model.key", 0, errors.New("the file model.key is empty")), resultFail, []string{"is empty"}},
-	})
+	for key, want := range map[string]int{"short": 1, "1234567\n": 1, "12345678": 0} {
+		_, r := diagnose(t, t.TempDir(), map[string]string{
+			"setpoint.yaml": `proposer: {provider: openai, endpoints: [{name: main, baseURL: "http://127.0.0.1:1/v1", model: m, apiKeyFile: model.key}]}` + "\n",
+			"model.key":     key,
+		}, "--only", "config")
+		if got := ofCheck(r, "config/key"); len(got) != want || want > 0 && !strings.Contains(got[0].Remedy, "take apiKeyFile of endpoint main out") {
+			t.Errorf("key of %d bytes: %+v", len(key), got)
+		}
+	}
+}
+
+func TestUnknownGroups(t *testing.T) {
+	for word, want := range map[string]string{"modle": "model", "policy": "policies", "exec": "executors", "sorces": "sources", "web": "", "zz": ""} {
+		got := unknownGroups([]string{word}, true)
+		if meant := strings.Contains(got, "did you mean "+want+"?"); meant != (want != "") || (got == "") != (word == "web") {
+			t.Errorf("%s: got %q, want %q", word, got, want)
+		}
+	}
+	if unknownGroups(nil, true) == "" || unknownGroups(nil, false) != "" {
+		t.Error("an empty --only is refused, none is everything")
+	}
 }
