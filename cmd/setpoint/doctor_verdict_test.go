@@ -257,6 +257,30 @@ func TestExecutorVerdicts(t *testing.T) {
 	})
 }
 
+// TestPermittedKeys: which of the two URLs of a target is refused is named.
+func TestPermittedKeys(t *testing.T) {
+	hooks, err := webhook.New(webhook.Options{Allow: []string{"http://a.example/"}, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const in, off = "http://a.example/x", "http://b.example/x"
+	for name, tc := range map[string]struct {
+		target spec.Target
+		want   string
+	}{
+		"url":          {spec.Target{URL: off, StatusURL: in}, "target.url http://b.example/x is not on the allow-list"},
+		"both":         {spec.Target{URL: off, StatusURL: off}, "target.url http://b.example/x is not on the allow-list"},
+		"status":       {spec.Target{URL: in, StatusURL: off}, "target.statusURL http://b.example/x is not on the allow-list"},
+		"and a secret": {spec.Target{URL: in, StatusURL: off, Secret: "s"}, "target.statusURL http://b.example/x is not on the allow-list"},
+		"a secret":     {spec.Target{URL: in, StatusURL: in, Secret: "s"}, `secret "s" of action`},
+	} {
+		act := spec.Action{Name: "scale", Uses: webhook.Uses, Target: tc.target}
+		if got := permitted(act, hooks.Permits).verdict(ofSubject("c/s")); !strings.HasPrefix(got.Detail, tc.want) {
+			t.Errorf("%s: got %q, want %q", name, got.Detail, tc.want)
+		}
+	}
+}
+
 // TestStatusAdvice: the form of the answer is advised where an answer of another
 // form came, and nowhere else.
 func TestStatusAdvice(t *testing.T) {
