@@ -24,14 +24,7 @@ const minCut = 8
 // that are sent.
 func (e *examination) secretItems() []checkItem {
 	var out []checkItem
-	files := e.site.secretFiles()
-	for _, src := range e.site.cfg.Sources {
-		for _, n := range httpFiles("http of source "+src.Name, src.HTTP.HTTPClientConfig) {
-			if !public(n.key) {
-				files[n.key] = n.path
-			}
-		}
-	}
+	files := e.allSecretFiles()
 	keys := map[string]config.Endpoint{}
 	for _, ep := range e.site.cfg.Proposer.Endpoints {
 		keys["apiKeyFile of endpoint "+ep.Name] = ep
@@ -52,6 +45,20 @@ func (e *examination) secretItems() []checkItem {
 		}
 	}
 	return append(out, wayItems(e.site.cfg)...)
+}
+
+// allSecretFiles are those of the site, and those that its sources' HTTP clients
+// read by themselves.
+func (e *examination) allSecretFiles() map[string]string {
+	files := e.site.secretFiles()
+	for _, src := range e.site.cfg.Sources {
+		for _, n := range httpFiles("http of source "+src.Name, src.HTTP.HTTPClientConfig) {
+			if !public(n.key) {
+				files[n.key] = n.path
+			}
+		}
+	}
+	return files
 }
 
 // shortKey: a short API key could stand in any word, so it is not looked for in

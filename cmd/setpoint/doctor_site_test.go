@@ -192,7 +192,7 @@ func TestDoctorWay(t *testing.T) {
 }
 
 func TestUnknownGroups(t *testing.T) {
-	for word, want := range map[string]string{"modle": "model", "policy": "policies", "exec": "executors", "sorces": "sources", "web": "", "zz": ""} {
+	for word, want := range map[string]string{"modl": "model", "policy": "policies", "exec": "executors", "sorces": "sources", "web": "", "zz": ""} {
 		got := unknownGroups([]string{word}, true)
 		if meant := strings.Contains(got, "did you mean "+want+"?"); meant != (want != "") || (got == "") != (word == "web") {
 			t.Errorf("%s: got %q, want %q", word, got, want)
