@@ -46,7 +46,7 @@ func TestAnyReplyIsBound(t *testing.T) {
 	t.Parallel()
 	set, pol := documents(t), allowAll(t)
 	svc := service(t, set, "checkout")
-	n := 3000
+	n := 2000
 	if testing.Short() {
 		n = 300
 	}

@@ -93,7 +93,7 @@ func (ts targets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // policy that allows everything, through the real client, ledger and webhooks: what
 // reached the actuators is in the catalogue and in bounds, once for each key.
 func TestTheLoopIsBound(t *testing.T) {
-	seeds := 6
+	seeds := 3
 	if testing.Short() {
 		seeds = 1
 	}
