@@ -244,6 +244,9 @@ func TestLimitIsUsedUp(t *testing.T) {
 			}
 			continue
 		}
+		if got.Proposal.Fallback != "" {
+			t.Errorf("nobody stood in, and a page would say that the rules did: %q", got.Proposal.Fallback)
+		}
 		if got.Proposal.Kind != propose.KindMalformed || !strings.HasPrefix(got.Proposal.Fault, limit) || !strings.Contains(got.Proposal.Fault, "callsPerHour") {
 			t.Errorf("recorded %+v", got.Proposal)
 		}

@@ -85,7 +85,9 @@ func (p *pass) askOnce(ctx context.Context) (got Proposed, took time.Duration, e
 		return Proposed{}, 0, nil
 	}
 	got.Proposal = sane(got.Proposal, proposer.Identity())
-	got.Proposal.Fallback = fallback
+	if p.r.o.Fallback != nil { // Without rules nobody spoke in its place.
+		got.Proposal.Fallback = fallback
+	}
 	return p.orStandIn(callCtx, got, request), p.r.o.Now().Sub(began), nil
 }
 
