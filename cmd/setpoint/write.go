@@ -187,7 +187,7 @@ func (a *app) ackCommand() *cobra.Command {
 			}
 			ctx := cmd.Context()
 			err = a.record(ctx, s, message{method: http.MethodPost, path: "/api/v1/pages/" + url.PathEscape(args[0]) + "/ack"},
-				func(d *reconcile.Desk) error { return d.Ack(ctx, args[0], actor()) })
+				func(d *reconcile.Desk) error { return d.Ack(ctx, args[0], actor(), "cli") })
 			if err != nil {
 				return fmt.Errorf("ack %s: %w", args[0], err)
 			}

@@ -65,6 +65,9 @@ type Ticket struct {
 // Answer is what one authenticated person said.
 type Answer struct {
 	Ticket string `json:"ticket"`
+	// Digest is what the person saw, when the way in knows it; "" otherwise. An
+	// answer to other bytes than the ticket's is refused.
+	Digest string `json:"digest,omitempty"`
 	// By is slack:<team>/<user>, token:<name> or os:<user>.
 	By string `json:"by"`
 	// Via is cli, web or slack.

@@ -69,6 +69,8 @@ func TestAnswers(t *testing.T) {
 	started.State, started.AnsweredAt, started.StartedAt = approve.Approved, at(m), at(2*m)
 	other := yes("os:alice", m)
 	other.Ticket = "t8"
+	swapped, bound := yes("os:alice", m), yes("os:alice", m)
+	swapped.Digest, bound.Digest = "0ther", "d1gest"
 
 	cases := map[string]struct {
 		reason  string
@@ -181,6 +183,16 @@ func TestAnswers(t *testing.T) {
 			reason: "a click on one question cannot answer another",
 			ticket: ticket(need(1, "@payments")), answers: []approve.Answer{other},
 			state: approve.Open, codes: []string{approve.RefusedOtherTicket},
+		},
+		"OtherBytes": {
+			reason: "a click on other bytes than those that would be executed approves nothing",
+			ticket: ticket(need(1, "@payments")), answers: []approve.Answer{swapped},
+			state: approve.Open, codes: []string{approve.RefusedOtherTicket},
+		},
+		"SameBytes": {
+			reason: "a click on the very bytes counts",
+			ticket: ticket(need(1, "@payments")), answers: []approve.Answer{bound},
+			state: approve.Approved, codes: []string{""},
 		},
 		"NestedGroup": {
 			reason: "groups hold principals, not groups",

@@ -63,6 +63,9 @@ func standing(t Ticket, a Answer) *Refusal {
 	if a.Ticket != t.ID {
 		return &Refusal{RefusedOtherTicket, fmt.Sprintf("the answer is to ticket %q, not to %q", a.Ticket, t.ID)}
 	}
+	if a.Digest != "" && a.Digest != t.Digest {
+		return &Refusal{RefusedOtherTicket, fmt.Sprintf("the answer is to other bytes than those of ticket %s", t.ID)}
+	}
 	if old, ok := repeated(t, a); ok {
 		return &Refusal{RefusedRepeated, fmt.Sprintf("%s answered ticket %s already, at %s: %s; the ticket is %s",
 			a.By, t.ID, stamp(old.At), word(old.Approve), t.State)}
@@ -132,7 +135,7 @@ func made(s string, of func(byte) bool) bool {
 	return s != ""
 }
 
-func slackID(b byte) bool { return b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' }
+func slackID(b byte) bool { return b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' }
 
 // accountName takes what Unix, LDAP and Windows domains put into user names
 // and nothing that could end, separate or split one.

@@ -77,7 +77,8 @@ func (k *checker) config(c Config) {
 	k.sources(c.Sources)
 	k.proposer(c.Proposer)
 	k.limits(c.Limits)
-	k.receivers(c.Receivers)
+	k.receivers(c.Receivers, c.Slack != nil)
+	k.slack(c.Slack)
 	k.approvers(c.Approvers)
 	k.decisionLog(c.Policies.DecisionLog)
 	k.web(c.Web)
@@ -163,7 +164,7 @@ func (k *checker) limits(l Limits) {
 }
 
 // principal is who an authenticated answer can come from.
-var principal = regexp.MustCompile(`^(slack:T[A-Z0-9]+/U[A-Z0-9]+|os:[^\s:]+|token:[^\s:]+)$`)
+var principal = regexp.MustCompile(`^(slack:[TE][A-Z0-9_]+/[UW][A-Z0-9_]+|os:[^\s:]+|token:[^\s:]+)$`)
 
 func (k *checker) approvers(all map[string][]string) {
 	for _, group := range sortedKeys(all) {
@@ -179,14 +180,18 @@ func (k *checker) approvers(all map[string][]string) {
 }
 
 func (k *checker) web(w Web) {
-	u, err := url.Parse("tcp://" + w.Listen)
+	k.listen("web.listen", w.Listen)
+	k.set("web.socket", w.Socket)
+}
+
+func (k *checker) listen(path, address string) {
+	u, err := url.Parse("tcp://" + address)
 	port := 0
 	if err == nil {
 		port, err = strconv.Atoi(u.Port())
 	}
-	k.that(err == nil && port <= 65535 && u.Path == "" && u.User == nil, "web.listen",
-		"%q is no address: write host:port, e.g. 127.0.0.1:8321", w.Listen)
-	k.set("web.socket", w.Socket)
+	k.that(err == nil && port <= 65535 && u.Path == "" && u.User == nil, path,
+		"%q is no address: write host:port, e.g. 127.0.0.1:8321", address)
 }
 
 // allow checks one entry of the allow-list of URLs.

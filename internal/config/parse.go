@@ -2,6 +2,7 @@ package config
 
 import (
 	"path/filepath"
+	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
@@ -67,8 +68,11 @@ func (c *Config) paths() []*string {
 		if r.Webhook != nil {
 			out = append(out, &r.Webhook.SecretFile)
 		}
+		if r.Command != nil && len(r.Command.Argv) > 0 && strings.Contains(r.Command.Argv[0], "/") {
+			out = append(out, &r.Command.Argv[0]) // Any other word is looked up in PATH.
+		}
 		if r.PagerDuty != nil {
-			out = append(out, &r.PagerDuty.RoutingKeyFile)
+			out = append(out, &r.PagerDuty.RoutingKeyFile, &r.PagerDuty.WebhookSecretFile)
 		}
 	}
 	if c.Policies.DecisionLog != nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/execute"
 )
 
@@ -21,15 +22,26 @@ type Delivery struct {
 	Ended bool `json:"ended"`
 	// Digest of the content that was delivered.
 	Digest string `json:"digest"`
+	// Ref is the receiver's own name of what it holds; "" where the page's id is
+	// enough.
+	Ref string `json:"ref,omitempty"`
+	// Begun is when a process began to send what it has not recorded yet, and By
+	// that process: of several replicas one sends. Zero and "" otherwise.
+	Begun time.Time `json:"begun,omitzero"`
+	By    string    `json:"by,omitempty"`
 	// Failures in a row, and the last error for people.
 	Failures  int    `json:"failures"`
 	LastError string `json:"lastError"`
 }
 
-// After is the delivery after an attempt to send the page at now: err is what
-// the receiver returned.
-func (d Delivery) After(p Page, receiver string, err error, now time.Time) Delivery {
+// After is the delivery after an attempt to send the page at now: ref and err are
+// what the receiver returned.
+func (d Delivery) After(p Page, receiver, ref string, err error, now time.Time) Delivery {
 	d.Page, d.Receiver, d.Tried = p.ID, receiver, now
+	d.Begun, d.By = time.Time{}, ""
+	if ref != "" {
+		d.Ref = ref
+	}
 	if err != nil {
 		d.Failures++
 		d.LastError = execute.CleanText(err.Error(), 200)
@@ -65,7 +77,7 @@ type Rule struct {
 // The rules of the outbox.
 const (
 	// FailuresToSkip in a row make the next receiver's turn at once: with
-	// Backoff that is less than two minutes and two sweeps after the first.
+	// approve.Backoff that is less than two minutes and two sweeps after the first.
 	FailuresToSkip = 3
 	// defaultEscalateAfter stands in for a rule without one, so that nobody
 	// waits for ever behind a receiver that nobody reads.
@@ -73,20 +85,7 @@ const (
 	// endFor is how long the end is offered to a receiver that never confirmed
 	// the page: by then Alertmanager forgot what it may have got of it.
 	endFor = 4 * time.Hour
-
-	firstBackoff = 15 * time.Second
-	maxBackoff   = 5 * time.Minute
 )
-
-// Backoff is how long a receiver is left alone after that many failures in a
-// row: 15 s, doubling, capped at 5 m. It never gives up.
-func Backoff(failures int) time.Duration {
-	d := firstBackoff
-	for range min(failures-1, 10) {
-		d *= 2
-	}
-	return min(d, maxBackoff)
-}
 
 // Due returns the receivers that must be sent this page now, in order.
 //
@@ -96,7 +95,7 @@ func Backoff(failures int) time.Duration {
 // acknowledgement stops that chain, and nothing else: who holds the page still
 // gets its reposts, changes and end. A receiver is sent what it does not hold
 // yet, changed content, and every Repost the same again; after failures not
-// before its Backoff. A page that ended goes to everybody who may hold it.
+// before its approve.Backoff. A page that ended goes to everybody who may hold it.
 func Due(p Page, held []Delivery, rules []Rule, now time.Time) []string {
 	o := outbox{page: p, now: now, digest: p.ContentDigest(), held: map[string]Delivery{}, rules: map[string]Rule{}}
 	for _, d := range held {
@@ -181,7 +180,7 @@ func (o outbox) wants(d Delivery, tried bool, r Rule) bool {
 
 func (o outbox) rested(d Delivery) bool {
 	age := o.now.Sub(d.Tried)
-	return d.Failures == 0 || age >= Backoff(d.Failures) || age < 0
+	return d.Failures == 0 || age >= approve.Backoff(d.Failures) || age < 0
 }
 
 // ended keeps the page's order, with receivers that left it since behind. One

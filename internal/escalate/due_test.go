@@ -32,12 +32,12 @@ var rules = []escalate.Rule{
 
 // sent is a delivery of p that succeeded at that time, and first then too.
 func sent(p escalate.Page, receiver string, when time.Duration) escalate.Delivery {
-	return escalate.Delivery{}.After(p, receiver, nil, at(when))
+	return escalate.Delivery{}.After(p, receiver, "", nil, at(when))
 }
 
 func failed(d escalate.Delivery, receiver string, times int, last time.Duration) escalate.Delivery {
 	for range times {
-		d = d.After(page(), receiver, errors.New("503 from the receiver"), at(last))
+		d = d.After(page(), receiver, "", errors.New("503 from the receiver"), at(last))
 	}
 	return d
 }
@@ -66,7 +66,7 @@ func TestDue(t *testing.T) {
 		"ClockSetBack":     {"a send in the future is repeated, not waited for", open, held{sent(open, "oncall", m)}, 0, []string{"oncall"}},
 		"Unacknowledged":   {"nobody answered for escalateAfter", open, held{sent(open, "oncall", 0)}, 10 * m, []string{"oncall", "backup"}},
 		"NotYet":           {"a moment before it", open, held{sent(open, "oncall", 0)}, 10*m - 1, []string{"oncall"}},
-		"RepostsDoNotWait": {"the wait counts from the first time, whatever was sent later", open, held{sent(open, "oncall", 0).After(open, "oncall", nil, at(9*m+30*s))}, 10 * m, []string{"backup"}},
+		"RepostsDoNotWait": {"the wait counts from the first time, whatever was sent later", open, held{sent(open, "oncall", 0).After(open, "oncall", "", nil, at(9*m+30*s))}, 10 * m, []string{"backup"}},
 		"Third":            {"each predecessor has its own wait", open, held{sent(open, "oncall", 0), sent(open, "backup", 10*m)}, 30 * m, []string{"oncall", "boss"}},
 		"ThirdNotYet":      {"the third waits for the second", open, held{sent(open, "oncall", 0), sent(open, "backup", 10*m)}, 30*m - 1, []string{"oncall"}},
 		"Acked":            {"somebody took it: the chain stops, the repost goes on", acked, held{sent(open, "oncall", 0)}, 20 * m, []string{"oncall"}},
@@ -114,36 +114,27 @@ func TestDueWithoutConfig(t *testing.T) {
 
 func TestDelivery(t *testing.T) {
 	p := page()
-	d := escalate.Delivery{}.After(p, "oncall", nil, t0)
+	d := escalate.Delivery{}.After(p, "oncall", "", nil, t0)
 	want := escalate.Delivery{Page: "e12", Receiver: "oncall", First: t0, Sent: t0, Tried: t0, Digest: p.ContentDigest()}
 	if diff := cmp.Diff(want, d); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	again := d.After(p, "oncall", nil, at(time.Minute))
+	again := d.After(p, "oncall", "", nil, at(time.Minute))
 	if d.News(again) {
 		t.Error("the same content sent again is news; every pass would write an entry")
 	}
-	bad := again.After(p, "oncall", errors.New("line\none"), at(2*time.Minute))
+	bad := again.After(p, "oncall", "", errors.New("line\none"), at(2*time.Minute))
 	if !again.News(bad) || bad.Failures != 1 || bad.LastError != "line one" || !bad.Sent.Equal(again.Sent) {
 		t.Errorf("after a failure: %+v", bad)
 	}
 	p.EndedAt = at(3 * time.Minute)
-	end := bad.After(p, "oncall", nil, at(3*time.Minute))
+	end := bad.After(p, "oncall", "", nil, at(3*time.Minute))
 	if !end.Ended || end.Failures != 0 || end.LastError != "" || !end.First.Equal(t0) {
 		t.Errorf("after the end: %+v", end)
 	}
 	p.EndedAt = time.Time{}
-	if reopened := end.After(p, "oncall", nil, at(time.Hour)); !reopened.First.Equal(at(time.Hour)) || reopened.Ended {
+	if reopened := end.After(p, "oncall", "", nil, at(time.Hour)); !reopened.First.Equal(at(time.Hour)) || reopened.Ended {
 		t.Errorf("open again: %+v, the wait must start anew", reopened)
-	}
-}
-
-func TestBackoff(t *testing.T) {
-	want := map[int]time.Duration{0: 15 * time.Second, 1: 15 * time.Second, 2: 30 * time.Second, 3: time.Minute, 5: 4 * time.Minute, 6: 5 * time.Minute, 1 << 40: 5 * time.Minute}
-	for n, d := range want {
-		if got := escalate.Backoff(n); got != d {
-			t.Errorf("Backoff(%d) = %s, want %s", n, got, d)
-		}
 	}
 }
 
@@ -207,7 +198,7 @@ func TestOutboxDelivers(t *testing.T) {
 				if !up[name] {
 					err = errors.New("down")
 				}
-				held[name] = held[name].After(p, name, err, now)
+				held[name] = held[name].After(p, name, "", err, now)
 				sends++
 			}
 		}

@@ -44,12 +44,18 @@ const (
 	SpecProblem = "spec-problem"
 	// ExceptionExpired: an exception ended and is still in the documents.
 	ExceptionExpired = "exception-expired"
+	// ReceiverDown: a receiver takes no pages; the others are told.
+	ReceiverDown = "receiver-down"
+	// Heartbeat is no page: it shows that the way to a receiver is open.
+	Heartbeat = "heartbeat"
 )
 
 // The severities, which are labels that people route by.
 const (
 	SeverityCritical = "critical"
 	SeverityWarning  = "warning"
+	// SeverityNone is that of a heartbeat: nobody is to be woken.
+	SeverityNone = "none"
 )
 
 // Severity is that of a page opened for the reason. Critical is what is known
@@ -61,8 +67,10 @@ const (
 // and the severity, of the breach. Any other word is critical.
 func Severity(reason string) string {
 	switch reason {
-	case Blind, SourceDown, PolicyFault, DocumentsRemoved, SpecProblem, ExceptionExpired:
+	case Blind, SourceDown, PolicyFault, DocumentsRemoved, SpecProblem, ExceptionExpired, ReceiverDown:
 		return SeverityWarning
+	case Heartbeat:
+		return SeverityNone
 	}
 	return SeverityCritical
 }
@@ -100,10 +108,12 @@ type Page struct {
 }
 
 // Receiver delivers pages by one technology. Send is idempotent by Page.ID; a
-// page with EndedAt set ends what the receiver holds.
+// page with EndedAt set ends what the receiver holds. ref is what an earlier Send
+// of that page returned, "" before: the receiver's own name of what it holds,
+// which is kept for it. A receiver that tells pages by their id returns "".
 type Receiver interface {
 	Name() string
-	Send(ctx context.Context, p Page) error
+	Send(ctx context.Context, p Page, ref string) (newRef string, err error)
 }
 
 // ContentDigest is over what a receiver shows, as far as a change of it is

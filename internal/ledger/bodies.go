@@ -49,6 +49,8 @@ const (
 	KindPolicy     Kind = "policy"
 	KindStorm      Kind = "storm"
 	KindChange     Kind = "change"
+	// KindCard is what a channel is known to hold of a ticket's card.
+	KindCard Kind = "card"
 )
 
 // Init is the first entry of a chain.
@@ -285,6 +287,8 @@ type PageEnd struct {
 type Ack struct {
 	Page string `json:"page"`
 	By   string `json:"by"`
+	// Via is cli, web, slack or the name of the receiver; "" in old entries.
+	Via string `json:"via,omitempty"`
 }
 
 // Reset is a named person's reset of a budget and suspension.
@@ -341,6 +345,9 @@ type DeliveryBody = escalate.Delivery
 
 // TicketBody is the body of KindTicket. Its ID is set by the fold.
 type TicketBody = approve.Ticket
+
+// CardBody is the body of KindCard.
+type CardBody = approve.Posted
 
 // AnswerBody is the body of KindAnswer.
 type AnswerBody = approve.Answer

@@ -10,7 +10,7 @@ import (
 // foldVersion is that of what folding a chain gives. Raise it with every change
 // of State or of a fold: a checkpoint of another version is not used, and the
 // chain is folded from its beginning instead. A golden test says when.
-const foldVersion = 5
+const foldVersion = 6
 
 // CheckpointEvery is how many entries lie between two checkpoints: a start folds
 // at most so many, and one fold of them takes well under a second.
@@ -152,7 +152,7 @@ func ofThisVersion(raw []byte, c Checkpoint) (bool, error) {
 // hollow reports whether a state was read that no fold gives: one without a map.
 func (s *State) hollow() bool {
 	return s.Services == nil || s.Effects == nil || s.Decisions == nil || s.Tickets == nil || s.Freezes == nil ||
-		s.Thawed == nil || s.FrozenAt == nil || s.Pages == nil || s.Deliveries == nil || s.Ceilings == nil
+		s.Thawed == nil || s.FrozenAt == nil || s.Pages == nil || s.Cards == nil || s.Deliveries == nil || s.Ceilings == nil
 }
 
 // Audit folds the chain from its beginning up to a checkpoint and compares. What

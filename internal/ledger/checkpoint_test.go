@@ -288,7 +288,7 @@ func TestCheckpointDraftRefuses(t *testing.T) {
 }
 
 // goldenState is the digest of the state of two fixed chains.
-const goldenState = "6549f34a34bc37ad4a4be6d91adbfbbc62766c0eaf4f69c4837fbc3fc5f932a4"
+const goldenState = "5755097b4d16e84bb44b3159f6e1aca329340e107465f8fbd3a578328abb29ef"
 
 // TestGoldenState: a checkpoint that an older version wrote must not be read as
 // one of this version, when the two do not fold alike.

@@ -106,6 +106,7 @@ func (s *State) forgetTickets(sv *Service) {
 			continue
 		}
 		delete(s.Tickets, id)
+		delete(s.Cards, id)
 	}
 	s.put(&c)
 }

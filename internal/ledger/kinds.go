@@ -67,6 +67,7 @@ var kinds = map[Kind]kind{
 	KindPolicy:     bodyOf(checkPolicy, foldPolicy),
 	KindStorm:      bodyOf(checkStorm, foldStorm),
 	KindChange:     bodyOf(checkChanged, foldChanged),
+	KindCard:       bodyOf(checkCard, foldCard),
 }
 
 func encode(d Draft) (json.RawMessage, error) {

@@ -51,10 +51,15 @@ func (s *State) rewindPages(to time.Time) {
 	for id, held := range s.Deliveries {
 		c := make(map[string]escalate.Delivery, len(held))
 		for receiver, d := range held {
-			clamp(to, &d.First, &d.Sent, &d.Tried)
+			clamp(to, &d.First, &d.Sent, &d.Tried, &d.Begun)
 			c[receiver] = d
 		}
 		s.Deliveries[id] = c
+	}
+	for id, card := range s.Cards {
+		c := *card
+		clamp(to, &c.Begun, &c.Tried, &c.NotBefore)
+		s.Cards[id] = &c
 	}
 }
 

@@ -58,6 +58,8 @@ type State struct {
 	// all): a claim from before it is not started.
 	FrozenAt map[string]uint64
 	Pages    map[string]*escalate.Page
+	// Cards are what a channel holds of tickets, by ticket.
+	Cards map[string]*approve.Posted
 	// Deliveries by page and receiver.
 	Deliveries map[string]map[string]escalate.Delivery
 	Resets     []budget.Reset
@@ -222,7 +224,7 @@ func NewState() *State {
 		Services: map[string]*Service{}, Effects: map[gate.Key]*Effect{},
 		Decisions: map[string]*Decision{}, Tickets: map[string]*approve.Ticket{},
 		Freezes: map[string]Freeze{}, Thawed: map[string]Thaw{}, FrozenAt: map[string]uint64{},
-		Pages: map[string]*escalate.Page{}, Deliveries: map[string]map[string]escalate.Delivery{},
+		Cards: map[string]*approve.Posted{}, Pages: map[string]*escalate.Page{}, Deliveries: map[string]map[string]escalate.Delivery{},
 		Ceilings: map[string]map[string]CeilingAt{},
 	}
 }
@@ -242,6 +244,7 @@ func (s *State) Clone() *State {
 	c.Services, c.Effects = maps.Clone(s.Services), maps.Clone(s.Effects)
 	c.Decisions, c.Tickets = maps.Clone(s.Decisions), maps.Clone(s.Tickets)
 	c.Freezes, c.Thawed, c.FrozenAt = maps.Clone(s.Freezes), maps.Clone(s.Thawed), maps.Clone(s.FrozenAt)
+	c.Cards = maps.Clone(s.Cards)
 	c.Pages, c.Deliveries = maps.Clone(s.Pages), maps.Clone(s.Deliveries)
 	// Clipped, an append to the copy moves it instead of writing into spare
 	// room that the original uses too.

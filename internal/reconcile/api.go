@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/budget"
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/config"
@@ -82,6 +83,23 @@ type FreezeDir interface {
 	Remove(id string) error
 }
 
+// Board is the channel where approvals are put before people. approve.ErrGone is
+// returned for a message that is not there any more, *approve.Limited where the
+// channel asks to be left alone; any other error is tried again.
+type Board interface {
+	// Post puts up a card and gives its message.
+	Post(ctx context.Context, c approve.Card) (approve.Message, error)
+	// Update makes a message show the card.
+	Update(ctx context.Context, m approve.Message, c approve.Card) error
+	// Say posts a note below a message.
+	Say(ctx context.Context, m approve.Message, n approve.Note) error
+	// Find gives the messages of a ticket that were posted at since or later, by
+	// whichever process. Digest is the ticket's.
+	Find(ctx context.Context, ticket, digest string, since time.Time) ([]approve.Message, error)
+	// Look gives the link to a message that still stands there.
+	Look(ctx context.Context, m approve.Message) (link string, err error)
+}
+
 // LoosePages keeps pages that were sent although the ledger could not record
 // them, through a restart.
 type LoosePages interface {
@@ -143,6 +161,9 @@ type Options struct {
 	// Executors by the part of uses before the dot.
 	Executors map[string]execute.Executor
 	Receivers []escalate.Receiver
+	// Board may be nil: then every approval pages, and is answered by command or
+	// over HTTP.
+	Board Board
 	// Silencers may be empty.
 	Silencers []Silencer
 	// Store may be nil for Plan, which then knows no past.

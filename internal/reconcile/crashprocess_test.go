@@ -208,11 +208,11 @@ type mortalPager struct {
 	p *process
 }
 
-func (m mortalPager) Send(ctx context.Context, page escalate.Page) error {
+func (m mortalPager) Send(ctx context.Context, page escalate.Page, ref string) (string, error) {
 	if err := m.p.alive(); err != nil {
-		return err
+		return "", err
 	}
-	return m.Receiver.Send(ctx, page)
+	return m.Receiver.Send(ctx, page, ref)
 }
 
 // crashWorld is a world whose processes die.

@@ -139,14 +139,15 @@ func settleDraft(s *ledger.State, body ledger.Settled) (ledger.Draft, error) {
 	return ledger.SettleDraft(s, body)
 }
 
-// Ack records that a person has seen a page.
-func (d *Desk) Ack(ctx context.Context, page, by string) error {
+// Ack records that a person has seen a page. via is how they said so: cli, web,
+// slack or the name of a receiver.
+func (d *Desk) Ack(ctx context.Context, page, by, via string) error {
 	return d.write(ctx, func(s *ledger.State) (ledger.Draft, error) {
 		p, ok := s.Pages[page]
 		if !ok {
 			return ledger.Draft{}, fmt.Errorf("page %q: %w; setpoint get pages lists them", page, ErrNotFound)
 		}
-		return ledger.Draft{Kind: ledger.KindAck, Service: p.Service, Body: ledger.Ack{Page: page, By: by}}, nil
+		return ledger.Draft{Kind: ledger.KindAck, Service: p.Service, Body: ledger.Ack{Page: page, By: by, Via: via}}, nil
 	})
 }
 

@@ -28,11 +28,11 @@ func (hungSilencer) SilencesFor(ctx context.Context, _ escalate.Page) ([]gate.Ho
 // hasty is a receiver that keeps to the time it is given, as an HTTP client does.
 type hasty struct{ *pager }
 
-func (h hasty) Send(ctx context.Context, p escalate.Page) error {
+func (h hasty) Send(ctx context.Context, p escalate.Page, ref string) (string, error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return "", err
 	}
-	return h.pager.Send(ctx, p)
+	return h.pager.Send(ctx, p, ref)
 }
 
 // TestHungAlertmanagerHushesNobody: who cannot be asked silences no page, and
@@ -47,9 +47,9 @@ func TestHungAlertmanagerHushesNobody(t *testing.T) {
 // slowPager uses up whatever time it is given.
 type slowPager struct{ *pager }
 
-func (slowPager) Send(ctx context.Context, _ escalate.Page) error {
+func (slowPager) Send(ctx context.Context, _ escalate.Page, _ string) (string, error) {
 	<-ctx.Done()
-	return ctx.Err()
+	return "", ctx.Err()
 }
 
 // TestHungReceiverIsRecorded: that a receiver failed by taking too long is in

@@ -226,8 +226,8 @@ func (r *Reconciler) deliver(ctx context.Context, rec escalate.Receiver, p escal
 		return
 	}
 	before := r.delivery(p.ID, rec.Name())
-	failure := sendWithin(ctx, rec, p)
-	after := before.After(p, rec.Name(), failure, now)
+	ref, failure := sendWithin(ctx, rec, p, before.Ref)
+	after := before.After(p, rec.Name(), ref, failure, now)
 	if failure != nil {
 		r.tel.receiverFailed(rec.Name())
 		r.log.Warn("page not delivered", "page", p.ID, "receiver", rec.Name(), "failures", after.Failures, "error", failure)
@@ -251,10 +251,10 @@ func (r *Reconciler) deliver(ctx context.Context, rec escalate.Receiver, p escal
 // receiver that does must not keep its own failure out of the ledger.
 const receiverTimeout = 10 * time.Second
 
-func sendWithin(ctx context.Context, rec escalate.Receiver, p escalate.Page) error {
+func sendWithin(ctx context.Context, rec escalate.Receiver, p escalate.Page, ref string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, receiverTimeout)
 	defer cancel()
-	return rec.Send(ctx, p)
+	return rec.Send(ctx, p, ref)
 }
 
 func (r *Reconciler) delivery(page, receiver string) escalate.Delivery {

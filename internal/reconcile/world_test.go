@@ -87,7 +87,7 @@ type pager struct {
 
 func (p *pager) Name() string { return "pager" }
 
-func (p *pager) Send(_ context.Context, page escalate.Page) error {
+func (p *pager) Send(_ context.Context, page escalate.Page, _ string) (string, error) {
 	p.entered.Add(1)
 	p.mu.Lock()
 	hang := p.hang
@@ -98,10 +98,10 @@ func (p *pager) Send(_ context.Context, page escalate.Page) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fail != nil {
-		return p.fail
+		return "", p.fail
 	}
 	p.sent = append(p.sent, page)
-	return nil
+	return "", nil
 }
 
 // open are the pages that a person sees now, by id.

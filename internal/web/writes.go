@@ -115,7 +115,7 @@ func (s *Server) settle(r *http.Request) (any, error) {
 func (s *Server) ack(r *http.Request) (any, error) {
 	id := r.PathValue("id")
 	by, _ := actorOf(r)
-	if err := s.o.Desk.Ack(r.Context(), id, by); err != nil {
+	if err := s.o.Desk.Ack(r.Context(), id, by, via(by)); err != nil {
 		return nil, err
 	}
 	return done("Ack", id), nil

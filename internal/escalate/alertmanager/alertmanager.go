@@ -93,15 +93,15 @@ func (r *Receiver) Name() string { return r.name }
 
 // Send posts the page: until now + 4 h while it is open, until now when it
 // ended. The same labels are the same alert, so sending twice changes nothing.
-func (r *Receiver) Send(ctx context.Context, p escalate.Page) error {
+func (r *Receiver) Send(ctx context.Context, p escalate.Page, _ string) (ref string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	params := alert.NewPostAlertsParamsWithContext(ctx).WithTimeout(r.timeout).
 		WithAlerts(models.PostableAlerts{r.postable(p)})
 	if _, err := r.api.Alert.PostAlerts(params); err != nil {
-		return fmt.Errorf("page %s to alertmanager %s: %w", p.ID, r.name, readable(err))
+		return "", fmt.Errorf("page %s to alertmanager %s: %w", p.ID, r.name, readable(err))
 	}
-	return nil
+	return "", nil
 }
 
 func (r *Receiver) postable(p escalate.Page) *models.PostableAlert {

@@ -45,7 +45,7 @@ func TestLifeOfAPage(t *testing.T) {
 
 	send := func() {
 		t.Helper()
-		if err := r.Send(t.Context(), p); err != nil {
+		if _, err := r.Send(t.Context(), p, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -116,7 +116,7 @@ func TestOddTimes(t *testing.T) {
 			p := page(now)
 			p.ID = name
 			change(&p)
-			if err := r.Send(t.Context(), p); err != nil {
+			if _, err := r.Send(t.Context(), p, ""); err != nil {
 				t.Error(err)
 			}
 		})
@@ -236,7 +236,7 @@ func TestErrors(t *testing.T) {
 			}))
 			defer srv.Close()
 			r := receiver(t, srv.URL+"/prefix", time.Now)
-			if err := r.Send(t.Context(), page(time.Now())); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if _, err := r.Send(t.Context(), page(time.Now()), ""); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s: error %v, want one with %q", tc.reason, err, tc.want)
 			}
 			if _, err := r.Silences(t.Context(), "checkout"); err == nil {
@@ -247,7 +247,7 @@ func TestErrors(t *testing.T) {
 	t.Run("Down", func(t *testing.T) {
 		srv := httptest.NewServer(http.NotFoundHandler())
 		srv.Close()
-		if err := receiver(t, srv.URL, time.Now).Send(t.Context(), page(time.Now())); err == nil || strings.Contains(err.Error(), srv.URL) {
+		if _, err := receiver(t, srv.URL, time.Now).Send(t.Context(), page(time.Now()), ""); err == nil || strings.Contains(err.Error(), srv.URL) {
 			t.Errorf("error %v, want one that does not print the url", err)
 		}
 	})
@@ -261,7 +261,7 @@ func TestErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Send(t.Context(), page(time.Now())); err == nil {
+		if _, err := r.Send(t.Context(), page(time.Now()), ""); err == nil {
 			t.Error("a receiver that hangs took the page")
 		}
 	})

@@ -55,7 +55,7 @@ func TestSilencesForAPage(t *testing.T) {
 	am.call(t, http.MethodDelete, "/api/v2/silence/"+am.silenceID(t, "expired"), "", nil)
 
 	r, p := receiver(t, am.url, time.Now), page(now)
-	if err := r.Send(t.Context(), p); err != nil {
+	if _, err := r.Send(t.Context(), p, ""); err != nil {
 		t.Fatal(err)
 	}
 	holds, err := r.SilencesFor(t.Context(), p)

@@ -74,16 +74,16 @@ func (r *Receiver) Name() string { return r.o.Name }
 // Send posts the page. The header Idempotency-Key is the same for the same
 // content, so a receiver may drop what comes twice; for pages that is wanted,
 // unlike for effects. Any answer but 200–299 is an error.
-func (r *Receiver) Send(ctx context.Context, p escalate.Page) error {
+func (r *Receiver) Send(ctx context.Context, p escalate.Page, _ string) (ref string, err error) {
 	body, err := json.Marshal(NewMessage(p, r.o.Name, r.o.ExternalURL))
 	if err != nil {
-		return fmt.Errorf("page %s to webhook %s: %w", p.ID, r.o.Name, err)
+		return "", fmt.Errorf("page %s to webhook %s: %w", p.ID, r.o.Name, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.o.URL, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("page %s to webhook %s: the url is malformed", p.ID, r.o.Name)
+		return "", fmt.Errorf("page %s to webhook %s: the url is malformed", p.ID, r.o.Name)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Idempotency-Key", p.ID+"/"+p.ContentDigest())
@@ -91,9 +91,9 @@ func (r *Receiver) Send(ctx context.Context, p escalate.Page) error {
 		req.Header.Set(execute.HeaderSignature, execute.Sign(r.o.Secret, r.o.Now(), body))
 	}
 	if err := r.post(req); err != nil {
-		return fmt.Errorf("page %s to webhook %s: %w", p.ID, r.o.Name, err)
+		return "", fmt.Errorf("page %s to webhook %s: %w", p.ID, r.o.Name, err)
 	}
-	return nil
+	return "", nil
 }
 
 func (r *Receiver) post(req *http.Request) error {

@@ -70,7 +70,7 @@ func TestBody(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r, got := serve(t, webhook.Options{ExternalURL: "http://setpoint.internal:8321"}, 200)
-			if err := r.Send(t.Context(), tc.page); err != nil {
+			if _, err := r.Send(t.Context(), tc.page, ""); err != nil {
 				t.Fatal(err)
 			}
 			want := strings.Replace(tc.want, "PRINT", "04b0d39b81e5cbd5", 1)
@@ -87,7 +87,7 @@ func TestHeaders(t *testing.T) {
 	changed := page()
 	changed.Now = escalate.Blind
 	for _, q := range []escalate.Page{p, p, changed} {
-		if err := r.Send(t.Context(), q); err != nil {
+		if _, err := r.Send(t.Context(), q, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -101,7 +101,7 @@ func TestHeaders(t *testing.T) {
 		}
 	}
 	r, got = serve(t, webhook.Options{}, 200)
-	if err := r.Send(t.Context(), p); err != nil {
+	if _, err := r.Send(t.Context(), p, ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := (*got)[0].header["X-Setpoint-Signature"]; ok {
@@ -112,7 +112,7 @@ func TestHeaders(t *testing.T) {
 func TestErrors(t *testing.T) {
 	for _, status := range []int{302, 400, 401, 404, 410, 429, 500, 503} {
 		r, _ := serve(t, webhook.Options{}, status)
-		err := r.Send(t.Context(), page())
+		_, err := r.Send(t.Context(), page(), "")
 		if err == nil || !strings.Contains(err.Error(), "webhook backup") {
 			t.Errorf("HTTP %d: %v, want an error that names the receiver", status, err)
 		}
@@ -123,7 +123,7 @@ func TestErrors(t *testing.T) {
 	r, got := serve(t, webhook.Options{}, 200)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := r.Send(ctx, page()); err == nil || strings.Contains(err.Error(), "hunter2") || len(*got) != 0 {
+	if _, err := r.Send(ctx, page(), ""); err == nil || strings.Contains(err.Error(), "hunter2") || len(*got) != 0 {
 		t.Errorf("cancelled: %v, %d sent", err, len(*got))
 	}
 	if r.Name() != "backup" {
@@ -156,7 +156,7 @@ func TestSwitchedProtocols(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if err := r.Send(t.Context(), page()); err == nil || !strings.Contains(err.Error(), "HTTP 101") || time.Since(began) > 5*time.Second {
+	if _, err := r.Send(t.Context(), page(), ""); err == nil || !strings.Contains(err.Error(), "HTTP 101") || time.Since(began) > 5*time.Second {
 		t.Errorf("%v after %s", err, time.Since(began))
 	}
 }

@@ -534,7 +534,7 @@ type nobody struct{}
 func (nobody) Name() string { return "oncall" }
 
 // Send takes the page.
-func (nobody) Send(context.Context, escalate.Page) error { return nil }
+func (nobody) Send(context.Context, escalate.Page, string) (string, error) { return "", nil }
 
 // asker is the client of a model as the loop asks it.
 type asker struct{ client *openai.Client }

@@ -232,7 +232,7 @@ type pager string
 func (p pager) Name() string { return string(p) }
 
 // Send takes the page.
-func (pager) Send(context.Context, escalate.Page) error { return nil }
+func (pager) Send(context.Context, escalate.Page, string) (string, error) { return "", nil }
 
 // proposer is the rules of the month.
 type proposer struct{ book *rules.Rules }

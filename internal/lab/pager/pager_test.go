@@ -84,7 +84,7 @@ func ended(p escalate.Page, at time.Time) escalate.Page {
 
 func send(t *testing.T, r escalate.Receiver, p escalate.Page) {
 	t.Helper()
-	if err := r.Send(t.Context(), p); err != nil {
+	if _, err := r.Send(t.Context(), p, ""); err != nil {
 		t.Fatal(err)
 	}
 }

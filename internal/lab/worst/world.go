@@ -284,7 +284,7 @@ type pager struct{}
 func (pager) Name() string { return oncall }
 
 // Send takes the page; nobody answers.
-func (pager) Send(context.Context, escalate.Page) error { return nil }
+func (pager) Send(context.Context, escalate.Page, string) (string, error) { return "", nil }
 
 // thawed is a folder without freeze files.
 type thawed struct{}
