@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -186,7 +187,12 @@ func (s site) secretFiles() map[string]string {
 		if r.Webhook != nil {
 			out["secretFile of receiver "+r.Name] = r.Webhook.SecretFile
 		}
+		if r.PagerDuty != nil {
+			out["routingKeyFile of receiver "+r.Name] = r.PagerDuty.RoutingKeyFile
+			out["webhookSecretFile of receiver "+r.Name] = r.PagerDuty.WebhookSecretFile
+		}
 	}
+	maps.Copy(out, slackSecretFiles(s.cfg.Slack))
 	return out
 }
 
