@@ -9,6 +9,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/approve"
 )
 
 // Reasons that page, as labels and codes.
@@ -89,8 +91,10 @@ type Page struct {
 	Reason   string `json:"reason"`
 	Now      string `json:"now"`
 	Severity string `json:"severity"`
-	// Summary is one line; Text is the body: what is broken (measured), what
-	// was tried, why it stopped, what it would do next, the command to run.
+	// Lead is what somebody who was just woken needs first. Text begins with it.
+	Lead approve.Lead `json:"lead,omitzero"`
+	// Summary is one line; Text is the body: the five lines of the lead, then what
+	// is measured, what was tried, what else can be run.
 	Summary string `json:"summary"`
 	Text    string `json:"text"`
 	// Gist is a digest over the facts that make the page worth sending again.

@@ -16,7 +16,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/escalate"
 	"github.com/setpoint-dev/setpoint/internal/escalate/alertmanager"
-	"github.com/setpoint-dev/setpoint/internal/escalate/webhook"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 )
 
@@ -135,7 +134,7 @@ func TestOddTimes(t *testing.T) {
 // for the same page: every key it has, we have, and the same fingerprint.
 func sameShape(t *testing.T, real []byte, p escalate.Page) {
 	t.Helper()
-	ours, err := json.Marshal(webhook.NewMessage(p, "sink", ""))
+	ours, err := json.Marshal(escalate.NewMessage(p, "sink", ""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/prometheus/common/config"
-	"github.com/prometheus/common/model"
 
 	"github.com/setpoint-dev/setpoint/internal/escalate"
 	"github.com/setpoint-dev/setpoint/internal/execute"
@@ -75,7 +74,7 @@ func (r *Receiver) Name() string { return r.o.Name }
 // content, so a receiver may drop what comes twice; for pages that is wanted,
 // unlike for effects. Any answer but 200–299 is an error.
 func (r *Receiver) Send(ctx context.Context, p escalate.Page, _ string) (ref string, err error) {
-	body, err := json.Marshal(NewMessage(p, r.o.Name, r.o.ExternalURL))
+	body, err := json.Marshal(escalate.NewMessage(p, r.o.Name, r.o.ExternalURL))
 	if err != nil {
 		return "", fmt.Errorf("page %s to webhook %s: %w", p.ID, r.o.Name, err)
 	}
@@ -116,66 +115,4 @@ func (r *Receiver) post(req *http.Request) error {
 		return fmt.Errorf("HTTP %d: %s", resp.StatusCode, execute.CleanText(string(body), 200))
 	}
 	return nil
-}
-
-// Message is Alertmanager's webhook body, version 4.
-type Message struct {
-	Receiver          string            `json:"receiver"`
-	Status            string            `json:"status"`
-	Alerts            []Alert           `json:"alerts"`
-	GroupLabels       map[string]string `json:"groupLabels"`
-	CommonLabels      map[string]string `json:"commonLabels"`
-	CommonAnnotations map[string]string `json:"commonAnnotations"`
-	ExternalURL       string            `json:"externalURL"`
-	Version           string            `json:"version"`
-	GroupKey          string            `json:"groupKey"`
-	TruncatedAlerts   uint64            `json:"truncatedAlerts"`
-}
-
-// Alert is one alert of a Message.
-type Alert struct {
-	Status      string            `json:"status"`
-	Labels      map[string]string `json:"labels"`
-	Annotations map[string]string `json:"annotations"`
-	StartsAt    time.Time         `json:"startsAt"`
-	// EndsAt is zero (0001-01-01T00:00:00Z) while the alert fires.
-	EndsAt       time.Time `json:"endsAt"`
-	GeneratorURL string    `json:"generatorURL"`
-	// Fingerprint is Alertmanager's own, over the labels.
-	Fingerprint string `json:"fingerprint"`
-}
-
-// NewMessage is the body for a page. Its group is the episode.
-func NewMessage(p escalate.Page, receiver, externalURL string) Message {
-	labels, annotations := filled(p.Labels()), filled(p.Annotations())
-	status := "firing"
-	if !p.EndedAt.IsZero() {
-		status = "resolved"
-	}
-	group := model.LabelSet{"alertname": model.LabelValue(labels["alertname"]), "episode": model.LabelValue(labels["episode"])}
-	all := model.LabelSet{}
-	for k, v := range labels {
-		all[model.LabelName(k)] = model.LabelValue(v)
-	}
-	return Message{
-		Receiver: receiver, Status: status,
-		Alerts: []Alert{{
-			Status: status, Labels: labels, Annotations: annotations, StartsAt: p.Since.UTC(), EndsAt: p.EndedAt.UTC(),
-			GeneratorURL: externalURL, Fingerprint: all.Fingerprint().String(),
-		}},
-		GroupLabels:  map[string]string{"alertname": labels["alertname"], "episode": labels["episode"]},
-		CommonLabels: labels, CommonAnnotations: annotations,
-		ExternalURL: externalURL, Version: "4", GroupKey: "{}:" + group.String(),
-	}
-}
-
-// filled leaves out empty values, which no alert in Alertmanager has.
-func filled(m map[string]string) map[string]string {
-	out := map[string]string{}
-	for k, v := range m {
-		if v != "" {
-			out[k] = v
-		}
-	}
-	return out
 }
