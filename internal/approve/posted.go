@@ -188,6 +188,19 @@ type Limited struct {
 // Error says for how long.
 func (l *Limited) Error() string { return fmt.Sprintf("asked to wait %s", l.After) }
 
+// Refused is returned by a channel that answered and did nothing of what it was
+// asked: then nothing was posted that would have to be looked for.
+type Refused struct {
+	// Code is the channel's own word, e.g. not_in_channel.
+	Code string
+}
+
+// MissingScope is the code of a channel that does not let us do that at all.
+const MissingScope = "missing_scope"
+
+// Error says what it answered.
+func (r *Refused) Error() string { return "refused: " + r.Code }
+
 const (
 	firstBackoff = 15 * time.Second
 	maxBackoff   = 5 * time.Minute
