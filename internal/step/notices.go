@@ -55,6 +55,8 @@ type NoticeFacts struct {
 	Proposal *propose.Proposal
 	// Tickets are those of this episode, oldest first.
 	Tickets []approve.Ticket
+	// Asked is what the channel holds of the newest of them, while it is open.
+	Asked Asking
 	// Doubtful are effects that were settled as unknown.
 	Doubtful []ledger.Effect
 	// Suspended holds why, by action name.
@@ -340,29 +342,6 @@ func standing(n NoticeFacts) (reason, why string) {
 		why += ", and held by the storm brake"
 	}
 	return escalate.CannotAct, why
-}
-
-// ticketNotice looks at the newest ticket of the episode: an open one needs a
-// person now, one that nobody answered or that went void needs one too.
-func ticketNotice(n NoticeFacts) (reason, why string) {
-	if len(n.Tickets) == 0 {
-		return "", ""
-	}
-	t := n.Tickets[len(n.Tickets)-1]
-	what := fmt.Sprintf("%s (%s)", t.ID, t.Proposal.Action)
-	switch t.State {
-	case approve.Open:
-		why = fmt.Sprintf("%s waits until %s: setpoint approve %s --reason '…'", what, clock(t.Expires), t.ID)
-		if len(t.Reasons) > 0 {
-			why += "; asked because " + t.Reasons[0].Text
-		}
-		return escalate.ApprovalNeeded, why
-	case approve.Expired:
-		return escalate.ApprovalExpired, what + " was not answered in time"
-	case approve.Void:
-		return escalate.ApprovalVoid, what + " could not be executed: " + t.Reason
-	}
-	return "", ""
 }
 
 // handedOver: the proposer, the action's class or a policy hands over to a

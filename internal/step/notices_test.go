@@ -32,6 +32,12 @@ func TestNotices(t *testing.T) {
 		n.State.State, n.State.Reason, n.State.Since = compare.Unknown, reason, now.Add(-since)
 	}
 	decided := func(n *step.NoticeFacts, d gate.Decision) { n.Decision = &d }
+	asked := func(how step.Asking, since time.Duration) func(n *step.NoticeFacts) {
+		return func(n *step.NoticeFacts) {
+			n.State.EpisodeSince, n.Asked = now.Add(-since), how
+			n.Tickets = []approve.Ticket{*ticket(approve.Open)}
+		}
+	}
 	cases := map[string]struct {
 		why    string
 		change func(n *step.NoticeFacts)
@@ -104,6 +110,27 @@ func TestNotices(t *testing.T) {
 			n.State.EpisodeSince = now
 			n.Tickets = []approve.Ticket{*ticket(approve.Open)}
 		}, escalate.ApprovalNeeded},
+		"TicketShown":     {"who is asked in the channel is not woken too", asked(step.Shown, 19*time.Minute), ""},
+		"TicketShownLate": {"nor left to it for longer than escalateWithin", asked(step.Shown, 20*time.Minute), escalate.ApprovalNeeded},
+		"TicketShownOverdue": {"nor while the miss of another waits for it", func(n *step.NoticeFacts) {
+			asked(step.Shown, 0)(n)
+			n.Overdue = true
+		}, escalate.ApprovalNeeded},
+		"TicketShownOpen": {"a page that is open says what waits", func(n *step.NoticeFacts) {
+			asked(step.Shown, 0)(n)
+			n.Open = true
+		}, escalate.ApprovalNeeded},
+		"TicketComing":     {"a card on its way gets its minute", asked(step.BeingAsked, 0), ""},
+		"TicketComingLate": {"which is within escalateWithin", asked(step.BeingAsked, 20*time.Minute), escalate.ApprovalNeeded},
+		"TicketUnasked":    {"what the channel does not show pages at once", asked(step.Unasked, 0), escalate.ApprovalNeeded},
+		"TicketShownHeld": {"a shown question hides nothing else that needs a person", func(n *step.NoticeFacts) {
+			asked(step.Shown, 0)(n)
+			n.Suspended = map[string]string{"rollback": "two worsened"}
+		}, escalate.Suspended},
+		"ShownAndExpired": {"a card that nobody answered pages", func(n *step.NoticeFacts) {
+			asked(step.Shown, 0)(n)
+			n.Tickets[0].State = approve.Expired
+		}, escalate.ApprovalExpired},
 		"Expired": {"an unanswered question pages", func(n *step.NoticeFacts) {
 			n.State.EpisodeSince = now
 			n.Tickets = []approve.Ticket{*ticket(approve.Expired)}
