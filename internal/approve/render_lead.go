@@ -1,0 +1,237 @@
+package approve
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/compare"
+	"github.com/setpoint-dev/setpoint/internal/gate"
+	"github.com/setpoint-dev/setpoint/internal/propose"
+)
+
+// lead writes the five lines. Only an open ticket asks for something.
+func lead(f CardFacts, noClick string) Lead {
+	l := Lead{Broken: Broken(f.Ticket.Service, f.Assessment, f.Since, f.Now)}
+	switch {
+	case f.Ticket.State == Open && overdue(f):
+		l.Step = notDone(f)
+		l.Why = "nobody answered in time"
+		l.Until = "it ended at " + Moment(f.Ticket.Expires, f.Now) + ": nothing was done, and the on-call is paged"
+		l.Do = look("nothing can be answered here any more", f)
+	case f.Ticket.State == Open:
+		l.Step = Would(f.Service, f.Ticket.Proposal)
+		l.Why = OneLine("a person is asked because "+because(f), MaxLine)
+		l.Until = until(f)
+		l.Do = OneLine(do(f, noClick), MaxLine)
+	case f.Ticket.State == Approved:
+		approvedLead(&l, f)
+	default:
+		endedLead(&l, f)
+	}
+	return l
+}
+
+// until says when an open ticket ends, and that silence does nothing. How long
+// that is stands beside the time at which it was so: a message is read later.
+func until(f CardFacts) string {
+	s := fmt.Sprintf("until %s, which is in %s at %s; without an answer ",
+		Moment(f.Ticket.Expires, f.Now), Age(f.Ticket.Expires.Sub(f.Now)), Moment(f.Now, f.Now))
+	if f.Storm != "" {
+		return s + "it is withdrawn, because nobody could approve it during a storm"
+	}
+	return s + "nothing is done and the on-call is paged"
+}
+
+// do says what can be done now and how many must.
+func do(f CardFacts, noClick string) string {
+	id := Argument(f.Ticket.ID)
+	deny := "setpoint deny " + id + " --reason '…'"
+	switch {
+	case noClick != "" && f.Storm != "":
+		return "deny below, or with " + deny + "; it cannot be approved now: " + noClick
+	case noClick != "":
+		return "deny below, or look first: setpoint explain " + Argument(f.Ticket.Service) + "; no button approves it, because " + noClick
+	}
+	return "approve or deny below, or with setpoint approve " + id + " --reason '…'; " + strings.Join(missing(f.Ticket), "; ")
+}
+
+// missing says for each need who may approve and how many still have to. Needs that
+// the same people satisfy are one to them.
+func missing(t Ticket) []string {
+	var lines []string
+	for i, n := range Missing(t) {
+		need := t.Needs[i]
+		quorum := max(need.Quorum, 1)
+		line := fmt.Sprintf("%d of %s must approve", quorum, orWord(strings.Join(need.Approvers, ", "), "nobody"))
+		switch {
+		case n == 0:
+			line += ", which is given"
+		case n < quorum:
+			line += fmt.Sprintf(", %d more", n)
+		}
+		if line = OneLine(line, MaxLine); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return []string{"nobody is named who may approve it"}
+	}
+	return lines
+}
+
+// because are the reasons for which a person is asked. Others that fired are in a
+// section of their own.
+func because(f CardFacts) string {
+	t := f.Ticket
+	var asked []string
+	for _, r := range t.Reasons {
+		if r.Code != "" && slices.ContainsFunc(t.Needs, func(n gate.Need) bool { return n.Reason == r.Code }) {
+			asked = append(asked, reason(r))
+		}
+	}
+	if len(asked) == 0 {
+		for _, r := range t.Reasons {
+			asked = append(asked, reason(r))
+		}
+	}
+	return orWord(strings.Join(asked, "; "), "policy asks for one")
+}
+
+// approvedLead is that of a ticket which people approved: first it waits, then it
+// is under way, then it is judged.
+func approvedLead(l *Lead, f CardFacts) {
+	c, t := f.Course, f.Ticket
+	act := Act(f.Service, t.Proposal)
+	l.Why = OneLine(whoSaid(t, true, f), MaxLine)
+	switch {
+	case c.VoidReason != "":
+		l.Step = OneLine("not sent: "+act, MaxLine)
+		l.Until = OneLine("it ended without a send: "+reasonWords(c.VoidReason), MaxLine)
+		l.Do = look("nothing can be answered here any more", f)
+	case judged(c), c.Over && !c.SentAt.IsZero():
+		l.Step = sentStep(f)
+		l.Until = "it is over since " + Moment(latest(c.JudgedAt, c.SentAt), f.Now)
+		l.Do = look("nothing is left to answer here", f)
+	case !c.SentAt.IsZero():
+		l.Step = sentStep(f)
+		l.Until = "what came of it is measured" + settling(f) + "; until then nothing else is done to " + OneLine(t.Service, 100)
+		l.Do = look(underWay(c), f)
+	case claimed(f):
+		l.Step = OneLine("about to be sent: "+act, MaxLine)
+		l.Until = "it is sent in this pass, or not at all"
+		l.Do = "to stop it: setpoint deny " + Argument(t.ID) + " --reason '…'"
+	default:
+		l.Step = OneLine("approved, not sent yet: "+act, MaxLine)
+		l.Until = "it waits until " + Moment(t.Expires, f.Now) + ", or a little longer after a late answer, for what holds it to pass; then nothing is done and the on-call is paged"
+		l.Do = "to stop it: setpoint deny " + Argument(t.ID) + " --reason '…'"
+	}
+}
+
+// sentStep is what was done and what was measured after it.
+func sentStep(f CardFacts) string {
+	c := f.Course
+	t := propose.Tried{At: c.SentAt, Effect: c.Effect, Outcome: c.Outcome, Before: c.Before, After: c.After}
+	if t.Outcome == compare.OutcomeNone {
+		t.Outcome = ""
+	}
+	if t.Outcome == "" && c.Effect == "applied" && c.JudgedAt.IsZero() {
+		t.Outcome = compare.OutcomePending
+	}
+	return OneLine("did: "+Act(f.Service, f.Ticket.Proposal)+" at "+Moment(c.SentAt, f.Now)+ended(t), MaxLine)
+}
+
+func underWay(c Course) string {
+	switch c.Effect {
+	case "in-doubt":
+		return "nothing yet: the target is asked whether it arrived, and nothing is sent again"
+	case "unknown":
+		return "find out whether it arrived and settle it"
+	}
+	return "nothing now: the outcome follows below"
+}
+
+func settling(f CardFacts) string {
+	if a, ok := f.Service.Action(f.Ticket.Proposal.Action); ok && a.Settle > 0 {
+		return " once it has settled for " + Age(a.Settle)
+	}
+	return " once it has settled"
+}
+
+// endedLead is that of a ticket which ended without an effect that people allowed.
+func endedLead(l *Lead, f CardFacts) {
+	t := f.Ticket
+	l.Step = notDone(f)
+	nothing := "it ended: nothing was done"
+	switch t.State {
+	case Denied:
+		l.Why = whoSaid(t, false, f)
+		l.Until = fmt.Sprintf("it ended at %s: nothing is done, and the action is held until the episode ends", Moment(t.AnsweredAt, f.Now))
+	case Expired:
+		l.Why = "expired: nobody answered in time, which is no denial"
+		l.Until = fmt.Sprintf("it ended at %s: nothing was done, and the on-call is paged", Moment(t.Expires, f.Now))
+	case Withdrawn:
+		l.Why, l.Until = "withdrawn before an answer: "+reasonWords(t.Reason), nothing
+	default:
+		l.Why, l.Until = "void: "+reasonWords(t.Reason), nothing
+	}
+	if !f.Course.SentAt.IsZero() {
+		// It cannot be, but if the record says so then so does the card.
+		l.Step = sentStep(f)
+		l.Until = "it was sent at " + Moment(f.Course.SentAt, f.Now) + " all the same"
+	} else if v := f.Course.VoidReason; v != "" {
+		l.Until += "; its claim ended unsent: " + reasonWords(v)
+	}
+	l.Why, l.Until = OneLine(l.Why, MaxLine), OneLine(l.Until, MaxLine)
+	l.Do = look("nothing can be answered here any more", f)
+}
+
+func notDone(f CardFacts) string {
+	return OneLine("not done: "+Act(f.Service, f.Ticket.Proposal), MaxLine)
+}
+
+func look(what string, f CardFacts) string {
+	return OneLine(what+"; setpoint explain "+Argument(f.Ticket.Service)+" tells more", MaxLine)
+}
+
+// whoSaid names those who approved, or who denied, and the last reason given.
+func whoSaid(t Ticket, approve bool, f CardFacts) string {
+	var by []string
+	said := ""
+	for _, a := range t.Answers {
+		if a.Approve == approve && !slices.Contains(by, a.By) {
+			by = append(by, a.By)
+			said = a.Reason
+		}
+	}
+	s := word(approve) + " by " + orWord(strings.Join(by, ", "), "nobody on record")
+	if !t.AnsweredAt.IsZero() {
+		s += " at " + Moment(t.AnsweredAt, f.Now)
+	}
+	if q := Quote(said, maxReason); q != "" {
+		s += ": " + q
+	}
+	return s
+}
+
+// maxReason is how much of somebody's reason stands on a card, in characters.
+const maxReason = 200
+
+// reasonWords say the code for which a ticket ended to somebody who does not know
+// the codes.
+func reasonWords(code string) string {
+	words := map[string]string{
+		"":                 "no reason is recorded",
+		"recovered":        "the service met its SLO again",
+		"storm":            "nobody could approve it during a storm",
+		"too-late":         "what held it did not pass in time (too-late)",
+		"mode":             "the service may not act any more (mode)",
+		"unknown-action":   "the documents have no such action any more (unknown-action)",
+		"digest-changed":   "the documents changed, so it would be something else (digest-changed)",
+		"document-removed": "the service's document was removed (document-removed)",
+		"denied":           "somebody denied it before it was sent",
+		"permit-expired":   "it could not be sent in time (permit-expired)",
+		"needs-changed":    "policy asks for other approvers now (needs-changed)",
+	}
+	return OneLine(orWord(words[code], code), maxReason)
+}
