@@ -2,34 +2,32 @@ package escalate
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
-	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/propose"
-	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
-// body is the page in the order in which a person needs it: what is broken,
-// what was changed before, what was tried, why Setpoint stopped, what is left, what it would do next,
-// what to type; a stranger's words last.
-func body(f PageFacts) string {
+// body is the page in the order in which a person needs it: the five lines of the
+// lead, then what is measured, what was changed before, what was tried, why
+// Setpoint stopped, what is left, what else to type; a stranger's words last. What
+// the lead says is not said twice.
+func body(f PageFacts, l approve.Lead) string {
 	var b writer
-	b.section("Why you read this", orReason(f))
+	for _, line := range l.Lines() {
+		b.WriteString(line + "\n")
+	}
 	if f.Service.Name != "" {
-		b.section("Measured at "+instant(f.Assessment.At), measured(f)...)
+		b.section("Measured at "+approve.Instant(f.Assessment.At), approve.Measured(f.Assessment)...)
 		b.section("Changed lately", changed(f)...)
-		b.section("Tried", tried(f)...)
+		b.section("Tried", tried(f, l)...)
 		b.section("Why Setpoint stopped", stopped(f)...)
 		b.section("Autonomy budget left", left(f)...)
-		b.section("What it would do next", next(f)...)
+		b.section("What it would do next", next(f, l)...)
 	}
-	b.section("What you can run", commands(f)...)
+	b.section("What else you can run", commands(f, l)...)
 	b.section("In the proposer's own words, which reached no decision"+speaker(f), words(f)...)
 	return strings.TrimRight(b.String(), "\n")
 }
@@ -43,51 +41,24 @@ func (w *writer) section(heading string, lines ...string) {
 	}
 	w.WriteString(heading + "\n")
 	for _, l := range lines {
-		w.WriteString("  " + execute.CleanText(l, maxLine) + "\n")
+		w.WriteString("  " + execute.CleanText(l, approve.MaxLine) + "\n")
 	}
 }
 
-func measured(f PageFacts) []string {
-	var lines []string
-	for _, o := range f.Assessment.Objectives {
-		s := o.ID + ": " + string(o.State)
-		if o.Reason != "" {
-			s += " (" + string(o.Reason) + ")"
-		}
-		if o.State != compare.Unknown && o.Judge.Known() {
-			s += fmt.Sprintf(", %s errors%s, %s allowed, burning %s times the budget",
-				percent(o.Judge.ErrorRatio), over(o.Judge.ID.Window), percent(1-o.Target), figure(o.Judge.ErrorRatio/(1-o.Target)))
-		} else if o.Detail != "" {
-			s += ": " + o.Detail
-		}
-		lines = append(lines, s)
-	}
-	if !f.Since.IsZero() {
-		lines = append(lines, fmt.Sprintf("since %s, that is %s", instant(f.Since), age(f.Now.Sub(f.Since))))
-	}
-	return lines
-}
-
-// tried is what was done in this episode, newest last.
-func tried(f PageFacts) []string {
+// tried is what was done in this episode, newest last, unless the lead says it
+// all.
+func tried(f PageFacts, l approve.Lead) []string {
 	var lines []string
 	for _, t := range f.Tried {
-		if !t.ThisEpisode {
-			continue
+		if t.ThisEpisode {
+			lines = append(lines, strings.TrimPrefix(approve.Did(t), "did: "))
 		}
-		s := fmt.Sprintf("%s %s%s: effect %s, outcome %s", instant(t.At), t.Action, parameters(t.Parameters),
-			orWord(t.Effect, "none"), orWord(string(t.Outcome), "none"))
-		switch t.Outcome {
-		case compare.OutcomeImproved, compare.OutcomeRecovered, compare.OutcomeNoChange, compare.OutcomeWorsened:
-			s += fmt.Sprintf(" (errors %s before, %s after, measured)", percent(t.Before), percent(t.After))
-		}
-		lines = append(lines, s)
+	}
+	if len(lines) == 1 && l.Step == "did: "+lines[0] {
+		return nil
 	}
 	if n := len(lines) - maxTried; n > 0 {
 		lines = append([]string{fmt.Sprintf("… and %d earlier ones", n)}, lines[n:]...)
-	}
-	if len(lines) == 0 {
-		return []string{"nothing in this episode"}
 	}
 	return lines
 }
@@ -104,7 +75,7 @@ func stopped(f PageFacts) []string {
 			s += ": " + r.Text
 		}
 		if !r.At.IsZero() {
-			s += ", until " + instant(r.At)
+			s += ", until " + approve.Instant(r.At)
 		}
 		lines = append(lines, s)
 	}
@@ -119,60 +90,51 @@ func left(f PageFacts) []string {
 	if f.Proposal != nil && f.Proposal.Action != "" {
 		what = f.Proposal.Action
 	}
-	return []string{fmt.Sprintf("%s of %s for %s, %s of %s for the whole fleet", figure(f.Balance.Remaining), figure(f.Balance.Capacity),
-		what, figure(f.Balance.GlobalRemaining), figure(f.Balance.GlobalCapacity))}
+	return []string{fmt.Sprintf("%s of %s for %s, %s of %s for the whole fleet", approve.Figure(f.Balance.Remaining), approve.Figure(f.Balance.Capacity),
+		what, approve.Figure(f.Balance.GlobalRemaining), approve.Figure(f.Balance.GlobalCapacity))}
 }
 
-func next(f PageFacts) []string {
+func next(f PageFacts, l approve.Lead) []string {
 	p := f.Proposal
 	if p == nil {
-		return []string{"nothing was proposed"}
+		return nil
 	}
-	lines := proposed(f, p)
+	var lines []string
+	if would := approve.Would(f.Service, *p); !strings.HasSuffix(l.Step, would) {
+		lines = append(lines, strings.TrimPrefix(would, "would do: "))
+	}
 	if p.Fallback != "" {
 		lines = append(lines, "the rules say so, because no model answered: "+propose.Brief(p.Fallback))
 	}
 	return lines
 }
 
-func proposed(f PageFacts, p *propose.Proposal) []string {
-	switch p.Kind {
-	case propose.KindAction:
-		s := p.Action + parameters(p.Parameters)
-		if a, ok := f.Service.Action(p.Action); ok {
-			s += fmt.Sprintf(" (%s, target %s)", a.Uses, a.Canonical())
-		}
-		return []string{s}
-	case propose.KindEscalate:
-		return []string{"nothing: the proposer hands over to you"}
-	case propose.KindNone:
-		return []string{"nothing: the proposer knows no step that helps"}
-	}
-	return []string{"nothing: " + propose.Brief(p.Fault)}
-}
-
-// commands are what a person would type, ready to be pasted.
-func commands(f PageFacts) []string {
+// commands are what else a person would type, ready to be pasted.
+func commands(f PageFacts, l approve.Lead) []string {
 	const because = " --reason '…'"
 	var lines []string
 	if t := f.Ticket; t != nil && t.State == approve.Open {
 		lines = append(lines,
-			"setpoint approve "+argument(t.ID)+because+"   (until "+instant(t.Expires)+")",
-			"setpoint deny "+argument(t.ID)+because)
+			"setpoint approve "+approve.Argument(t.ID)+because,
+			"setpoint deny "+approve.Argument(t.ID)+because)
 	}
 	if f.Reason == InDoubt && f.Decision != "" {
 		lines = append(lines,
-			"setpoint settle "+argument(f.Decision)+" --as landed"+because,
-			"setpoint settle "+argument(f.Decision)+" --as not-landed"+because)
+			"setpoint settle "+approve.Argument(f.Decision)+" --as landed"+because,
+			"setpoint settle "+approve.Argument(f.Decision)+" --as not-landed"+because)
 	}
 	if f.Suspended != "" {
-		lines = append(lines, "setpoint budget reset --service "+argument(f.Service.Name)+" --action "+argument(f.Suspended)+because)
+		lines = append(lines, "setpoint budget reset --service "+approve.Argument(f.Service.Name)+" --action "+approve.Argument(f.Suspended)+because)
 	}
 	lines = append(lines, remedies[f.Reason]...)
 	if f.Service.Name != "" {
-		lines = append(lines, "setpoint explain "+argument(f.Service.Name))
+		lines = append(lines, "setpoint explain "+approve.Argument(f.Service.Name))
 	}
-	return append(lines, "setpoint ack "+argument(f.ID))
+	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(l.Do, line) })
+	if f.Reason == Heartbeat {
+		return lines
+	}
+	return append(lines, "setpoint ack "+approve.Argument(f.ID))
 }
 
 // remedies are the commands that go with a reason, whatever the service.
@@ -185,71 +147,21 @@ var remedies = map[string][]string{
 }
 
 func speaker(f PageFacts) string {
-	if f.Proposal == nil || f.Proposal.Proposer.Kind == "" {
+	if f.Proposal == nil {
 		return ""
 	}
-	s := f.Proposal.Proposer.Kind
-	if m := f.Proposal.Proposer.Model; m != "" {
-		s += ", model " + execute.CleanText(m, 60)
+	if s := approve.Speaker(f.Proposal.Proposer); s != "" {
+		return " (" + s + ")"
 	}
-	return " (" + s + ")"
+	return ""
 }
 
 func words(f PageFacts) []string {
 	if f.Proposal == nil {
 		return nil
 	}
-	clean := execute.CleanText(defused.Replace(f.Proposal.Rationale), maxLine-2)
-	if clean == "" {
-		return nil
+	if said := approve.Quote(f.Proposal.Rationale, maxLine); said != "" {
+		return []string{said}
 	}
-	return []string{"“" + clean + "”"}
-}
-
-// argument is a word that a shell takes as one, whatever a name holds.
-func argument(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(execute.CleanText(s, 100), "'", `'\''`) + "'"
-}
-
-// parameters are " a=1 b=x", by name.
-func parameters(p propose.Parameters) string {
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(p)) {
-		v := fmt.Sprint(p[name])
-		if s, ok := p[name].(string); ok && strings.ContainsAny(s, " \t\n=\"") {
-			v = strconv.Quote(s)
-		}
-		b.WriteString(" " + name + "=" + v)
-	}
-	return b.String()
-}
-
-func percent(ratio float64) string { return figure(ratio*100) + " %" }
-
-// figure keeps three digits, which is more than anybody acts on.
-func figure(v float64) string {
-	if v >= 1000 || v <= -1000 {
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	return strconv.FormatFloat(v, 'g', 3, 64)
-}
-
-func instant(t time.Time) string {
-	if t.IsZero() {
-		return "an unknown time"
-	}
-	return t.UTC().Format("2006-01-02 15:04:05 UTC")
-}
-
-func age(d time.Duration) string {
-	if d >= 2*time.Minute {
-		return spec.FormatDuration(d.Truncate(time.Minute))
-	}
-	return spec.FormatDuration(max(d, 0).Truncate(time.Second))
+	return nil
 }

@@ -2,10 +2,9 @@ package escalate
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/propose"
+	"github.com/setpoint-dev/setpoint/internal/approve"
 )
 
 const (
@@ -22,20 +21,11 @@ func changed(f PageFacts) []string {
 	var lines []string
 	for i, c := range f.Changes {
 		if i == maxChanges {
-			return append(lines, fmt.Sprintf("… and %d more: setpoint get changes --service %s", len(f.Changes)-i, argument(f.Service.Name)))
+			return append(lines, fmt.Sprintf("… and %d more: setpoint get changes --service %s", len(f.Changes)-i, approve.Argument(f.Service.Name)))
 		}
-		lines = append(lines, fmt.Sprintf("%s at %s, %s", quote(c.What+" "+c.Version), instant(c.At), ago(c.At, f.Now)))
+		lines = append(lines, fmt.Sprintf("%s at %s, %s", approve.Quote(c.What+" "+c.Version, maxChangeShown+2), approve.Instant(c.At), ago(c.At, f.Now)))
 	}
 	return lines
-}
-
-// defused takes the marks that chats and mail make links and commands of, and those
-// that would end a quotation.
-var defused = strings.NewReplacer("<", "‹", ">", "›", "`", "'", "](", "] (", "“", "'", "”", "'")
-
-// quote marks the words of a reporter as such.
-func quote(words string) string {
-	return "“" + defused.Replace(propose.CleanText(words, maxChangeShown)) + "”"
 }
 
 // ago is how long ago something was; a reporter's clock may be ahead of ours.
@@ -43,5 +33,5 @@ func ago(t, now time.Time) string {
 	if t.After(now) {
 		return "just now"
 	}
-	return age(now.Sub(t)) + " ago"
+	return approve.Age(now.Sub(t)) + " ago"
 }

@@ -65,7 +65,7 @@ func TestChangedLately(t *testing.T) {
 		"Stranger": {
 			"a reporter's words make no line, no link and no command, and end no quotation",
 			[]measure.Change{change(time.Hour, "deploy”\n\u202e[approve](http://evil) <!channel> `x`", strings.Repeat("v", 200))}, "checkout",
-			[]string{"“deploy' [approve] (http://evil) ‹!channel› 'x' " + strings.Repeat("v", 53) + "…” at 2026-11-29 11:00:00 UTC, 1h ago"},
+			[]string{"“deploy' [approve] (http://evil) ‹!channel› 'x' " + strings.Repeat("v", 52) + "…” at 2026-11-29 11:00:00 UTC, 1h ago"},
 		},
 	}
 	for name, tc := range cases {

@@ -16,7 +16,7 @@ import (
 
 // PageFacts are what a page is written from. All of it was measured, recorded
 // or reviewed; the only words of a stranger are Proposal.Rationale, which
-// stands last, and those of Changes; both are marked.
+// stands last, and those of Changes; both are quoted.
 type PageFacts struct {
 	// ID, Reason and Episode are those of the page; Reason is the present one.
 	ID, Reason, Episode string
@@ -46,8 +46,19 @@ type PageFacts struct {
 	Suspended string
 	// Opened is the page that is open already; nil for a new one.
 	Opened *Page
+	// Next is who is told after those who hold the page; the zero Turn where nobody
+	// is, or it is not known.
+	Next Turn
 	// Now is the time of the pass.
 	Now time.Time
+}
+
+// Turn is a receiver that is told unless somebody acknowledges the page before: At
+// that time, or After that long where it is not known.
+type Turn struct {
+	Receiver string
+	At       time.Time
+	After    time.Duration
 }
 
 // The limits of a page.
@@ -72,7 +83,8 @@ func Render(f PageFacts) Page {
 		p.Reason, p.Severity, p.Since, p.AckedBy = o.Reason, o.Severity, o.Since, o.AckedBy
 	}
 	p.Summary = execute.CleanText(summary(f, p.Reason), maxSummary)
-	p.Text = body(f)
+	p.Lead = lead(f)
+	p.Text = body(f, p.Lead)
 	p.Gist = gist(f)
 	return p
 }
@@ -86,10 +98,10 @@ func gist(f PageFacts) string {
 		Tried                    []string
 	}{Reason: f.Reason, State: f.Assessment.State}
 	for _, t := range f.Tried {
-		g.Tried = append(g.Tried, fmt.Sprint(t.Action, parameters(t.Parameters), t.At.Unix(), t.Effect, t.Outcome))
+		g.Tried = append(g.Tried, fmt.Sprint(t.Action, approve.Parameters(t.Parameters), t.At.Unix(), t.Effect, t.Outcome))
 	}
 	if f.Proposal != nil {
-		g.Proposal = fmt.Sprint(f.Proposal.Kind, f.Proposal.Action, parameters(f.Proposal.Parameters))
+		g.Proposal = fmt.Sprint(f.Proposal.Kind, f.Proposal.Action, approve.Parameters(f.Proposal.Parameters))
 	}
 	if f.Ticket != nil {
 		g.Ticket = f.Ticket.ID + string(f.Ticket.State)
@@ -109,7 +121,7 @@ func summary(f PageFacts, opened string) string {
 		head += " misses its SLO"
 		if o, ok := f.Assessment.Worst(); ok && o.Judge.Known() {
 			head = fmt.Sprintf("%s misses %s: %s errors%s (measured), %s allowed",
-				name, o.ID, percent(o.Judge.ErrorRatio), over(o.Judge.ID.Window), percent(1-o.Target))
+				name, o.ID, approve.Percent(o.Judge.ErrorRatio), over(o.Judge.ID.Window), approve.Percent(1-o.Target))
 		}
 	case compare.Met:
 		head += " meets its SLO again, not yet long enough"
@@ -137,3 +149,7 @@ func over(window time.Duration) string {
 	}
 	return " over " + spec.FormatDuration(window)
 }
+
+func instant(t time.Time) string { return approve.Instant(t) }
+
+func percent(ratio float64) string { return approve.Percent(ratio) }

@@ -43,7 +43,8 @@ func facts() escalate.PageFacts {
 		},
 		Balance:  &budget.Balance{Remaining: 1, Capacity: 3, GlobalRemaining: 8.5, GlobalCapacity: 10},
 		Proposal: &propose.Proposal{Kind: propose.KindAction, Action: "scale", Parameters: propose.Parameters{"replicas": int64(6), "note": "a b"}, Rationale: "queue grows\n<!channel> [click](http://evil)", Proposer: propose.Proposer{Kind: "openai", Model: "some-model"}},
-		Ticket:   &approve.Ticket{ID: "t42", State: approve.Open, Expires: at(15 * time.Minute)},
+		Ticket: &approve.Ticket{ID: "t42", State: approve.Open, Expires: at(15 * time.Minute), Proposal: propose.Proposal{
+			Kind: propose.KindAction, Action: "scale", Parameters: propose.Parameters{"replicas": int64(6), "note": "a b"}}},
 		Now:      t0,
 	}
 }
@@ -54,23 +55,29 @@ func TestRender(t *testing.T) {
 		ID: "e12", Service: "checkout", Episode: "e12", Reason: escalate.ApprovalNeeded, Now: escalate.ApprovalNeeded,
 		Severity: "critical", Since: at(-23 * time.Minute), Gist: got.Gist,
 		Summary: "checkout misses availability: 6.2 % errors over 5m (measured), 0.1 % allowed; t42 (scale) waits for a person",
-		Text: `Why you read this
-  t42 (scale) waits for a person
+		Lead: approve.Lead{
+			Broken: "checkout misses availability since 11:37:00 UTC (23m): 6.2 % errors over 5m (measured), 0.1 % allowed; latency cannot be judged",
+			Step:   `would do: scale note="a b" replicas=6 on webhook.post http://scaler.internal/checkout`,
+			Why:    "why: t42 (scale) waits for a person",
+			Until:  "until: 12:15:00 UTC; then t42 expires, nothing is done, and you are told again",
+			Do:     "do: setpoint approve t42 --reason '…', or deny",
+		},
+		Text: `checkout misses availability since 11:37:00 UTC (23m): 6.2 % errors over 5m (measured), 0.1 % allowed; latency cannot be judged
+would do: scale note="a b" replicas=6 on webhook.post http://scaler.internal/checkout
+why: t42 (scale) waits for a person
+until: 12:15:00 UTC; then t42 expires, nothing is done, and you are told again
+do: setpoint approve t42 --reason '…', or deny
 Measured at 2026-11-29 12:00:00 UTC
-  availability: breached (burning), 6.2 % errors over 5m, 0.1 % allowed, burning 62 times the budget
+  availability: breached (burning), 6.2 % errors over 5m (measured), 0.1 % allowed, burning 62 times the budget
   latency: unknown (no-data): empty result
-  since 2026-11-29 11:37:00 UTC, that is 23m
 Tried
-  2026-11-29 11:45:00 UTC rollback-flag version=v41: effect applied, outcome no-change (errors 6.13 % before, 6.2 % after, measured)
+  rollback-flag version=v41 at 11:45 UTC; measured: 6.13 % errors before, 6.2 % after: no-change
 Why Setpoint stopped
   budget-spent: 1 left, the dearest outcome costs 2
   cooldown: sent 15m ago, until 2026-11-29 12:15:00 UTC
 Autonomy budget left
   1 of 3 for scale, 8.5 of 10 for the whole fleet
-What it would do next
-  scale note="a b" replicas=6 (webhook.post, target webhook http://scaler.internal/checkout)
-What you can run
-  setpoint approve t42 --reason '…' (until 2026-11-29 12:15:00 UTC)
+What else you can run
   setpoint deny t42 --reason '…'
   setpoint explain checkout
   setpoint ack e12
@@ -100,7 +107,7 @@ func TestRenderVariants(t *testing.T) {
 				f.Assessment.State, f.Assessment.Reason = compare.Unknown, measure.NoData
 			},
 			summary: "checkout cannot be judged (no-data); no data for 12m", severity: "warning",
-			lines: []string{"  nothing in this episode\n", "  nothing was proposed\n"}, not: []string{"setpoint approve", "own words"},
+			lines: []string{"nothing was tried in this episode, and nothing is proposed\n"}, not: []string{"setpoint approve", "own words"},
 		},
 		"NowBlind": {
 			reason: "breached, then unknown: the page stays critical and says so",
@@ -115,15 +122,15 @@ func TestRenderVariants(t *testing.T) {
 			reason:  "the person who can settle it gets both commands",
 			change:  func(f *escalate.PageFacts) { f.Reason, f.Decision, f.Ticket = escalate.InDoubt, "d12", nil },
 			summary: "checkout misses availability: 6.2 % errors over 5m (measured), 0.1 % allowed; t42 (scale) waits for a person", severity: "critical",
-			lines: []string{"  setpoint settle d12 --as landed --reason '…'\n", "  setpoint settle d12 --as not-landed --reason '…'\n"},
+			lines: []string{"setpoint settle d12 --as landed --reason '…', or not-landed\n", "  setpoint settle d12 --as not-landed --reason '…'\n"},
 		},
 		"Suspended": {
 			reason: "only a named reset lifts it",
 			change: func(f *escalate.PageFacts) {
-				f.Reason, f.Suspended, f.Why = escalate.Suspended, "scale", "two worsened"
+				f.Reason, f.Suspended, f.Why, f.Ticket = escalate.Suspended, "scale", "two worsened", nil
 			},
 			summary: "checkout misses availability: 6.2 % errors over 5m (measured), 0.1 % allowed; two worsened", severity: "critical",
-			lines: []string{"  setpoint budget reset --service checkout --action scale --reason '…'\n"},
+			lines: []string{"setpoint budget reset --service checkout --action scale --reason '…'\n"},
 		},
 		"Source": {
 			reason: "a fault without a service has no objectives",
