@@ -67,8 +67,8 @@ func standing(t Ticket, a Answer) *Refusal {
 		return &Refusal{RefusedOtherTicket, fmt.Sprintf("the answer is to other bytes than those of ticket %s", t.ID)}
 	}
 	if old, ok := repeated(t, a); ok {
-		return &Refusal{RefusedRepeated, fmt.Sprintf("%s answered ticket %s already, at %s: %s; the ticket is %s",
-			a.By, t.ID, stamp(old.At), word(old.Approve), t.State)}
+		return &Refusal{RefusedRepeated, fmt.Sprintf("%s answered ticket %s already, at %s: %s; the ticket %s",
+			a.By, t.ID, stamp(old.At), word(old.Approve), fate(t))}
 	}
 	switch {
 	case t.State == Expired, t.State == Open && !a.At.Before(t.Expires):
@@ -78,7 +78,17 @@ func standing(t Ticket, a Answer) *Refusal {
 	case t.State == Open, t.State == Approved && !a.Approve:
 		return nil
 	}
-	return &Refusal{RefusedNotOpen, fmt.Sprintf("ticket %s is %s", t.ID, t.State)}
+	return &Refusal{RefusedNotOpen, fmt.Sprintf("ticket %s %s", t.ID, fate(t))}
+}
+
+// fate says how a ticket stands, and who decided it: whoever comes second asks
+// that first.
+func fate(t Ticket) string {
+	if n := len(t.Answers); n > 0 && (t.State == Approved || t.State == Denied) {
+		last := t.Answers[n-1]
+		return fmt.Sprintf("was already decided by %s at %s: %s", last.By, stamp(last.At), t.State)
+	}
+	return fmt.Sprintf("is %s", t.State)
 }
 
 // repeated finds the earlier answer of the same principal that stands. An
