@@ -25,11 +25,16 @@ type Desk struct {
 	woken func(service string)
 	// answered sees each ticket after an answer.
 	answered func(approve.Ticket)
+	// seenAnew is told that what people see is no longer what is so.
+	seenAnew func()
 }
 
 // NewDesk returns a desk over a store that the caller may write to.
 func NewDesk(store ledger.Store, groups approve.Groups, now func() time.Time) *Desk {
-	return &Desk{book: newBook(store), groups: groups, now: now, woken: func(string) {}, answered: func(approve.Ticket) {}}
+	return &Desk{
+		book: newBook(store), groups: groups, now: now,
+		woken: func(string) {}, answered: func(approve.Ticket) {}, seenAnew: func() {},
+	}
 }
 
 // ErrNotFound is returned for a ticket, decision, page or freeze that the
@@ -78,8 +83,45 @@ func (d *Desk) Answer(ctx context.Context, a approve.Answer) (approve.Ticket, er
 	var after approve.Ticket
 	d.book.view(func(s *ledger.State) { after = *s.Tickets[a.Ticket] })
 	d.answered(after)
+	// At once, and not after the pass that the answer starts: who clicks and sees
+	// nothing happen clicks again.
+	d.seenAnew()
 	d.woken(service)
 	return after, nil
+}
+
+// maxSighted bounds the messages of one card: what is clicked beyond them is
+// answered, and not remembered.
+const maxSighted = 10
+
+// Sighted records a message of a ticket that nobody knew of, or that was thought
+// to be gone, because somebody has just clicked on it: it is brought up to date
+// like the others. A ticket that is not known is no fault of who clicked.
+func (d *Desk) Sighted(ctx context.Context, ticket string, m approve.Message) error {
+	if m.Channel == "" || m.ID == "" {
+		return nil
+	}
+	if err := d.catchUp(ctx); err != nil {
+		return err
+	}
+	fresh := false
+	err := d.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
+		if s.Tickets[ticket] == nil {
+			return nil, nil
+		}
+		drafts, err := cardDrafts(s, ticket, func(_ *ledger.State, p approve.Posted) (approve.Posted, error) {
+			if len(p.Messages) >= maxSighted {
+				return p, nil
+			}
+			return adopted(p, m), nil
+		})
+		fresh = len(drafts) > 0
+		return drafts, err
+	})
+	if err == nil && fresh {
+		d.seenAnew()
+	}
+	return err
 }
 
 // Freeze records a freeze whose file exists already; a second record of the

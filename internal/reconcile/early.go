@@ -80,5 +80,5 @@ func (l *loop) lookEarly(services []spec.Service) {
 		l.again[svc.Name] = true
 		l.mu.Unlock()
 	}
-	l.tellSoon()
+	l.r.tellSoon()
 }

@@ -22,6 +22,7 @@ import (
 // wait it returns when every delivery ended; without, a receiver that hangs
 // holds up its own pages alone.
 func (r *Reconciler) notices(ctx context.Context, f *fleet, now time.Time, wait bool) {
+	r.showCards(ctx, f, now)
 	pages := r.recordPages(ctx, f, r.wanted(f, now))
 	for _, p := range pages {
 		for _, name := range escalate.Due(p, r.held(p), r.receiverRules(), now) {
@@ -50,11 +51,11 @@ func (r *Reconciler) wanted(f *fleet, now time.Time) map[string]escalate.Page {
 	}
 	blind := map[string][]string{}
 	var stormy []string
-	w, rages := r.waits(f, now), r.rages(f.set, now)
+	w, rages, asking := r.waits(f, now), r.rages(f.set, now), r.asking(now)
 	for _, svc := range w.order(services) {
 		facts := r.noticeFacts(f, svc, now)
 		w.fill(&facts, out, r.audience(svc, step.OnCall))
-		facts.Grouped = rages.speaksFor(facts)
+		facts.Grouped, facts.Asked = rages.speaksFor(facts), newestAsking(facts, asking)
 		for _, n := range step.Notices(facts) {
 			out[n.ID] = r.render(facts, n, now)
 		}

@@ -38,6 +38,7 @@ type Reconciler struct {
 	clocks  clocks
 	sending sending
 	outbox  outbox
+	cards   cards
 
 	mu sync.Mutex
 	// set and rule are the loaded documents and policies.
@@ -68,6 +69,8 @@ type Reconciler struct {
 	slots chan struct{}
 
 	wake chan string
+	// soon asks for people to be told before the next sweep.
+	soon chan struct{}
 	// running is the context of Run; nil without it.
 	running atomic.Pointer[context.Context]
 	// quit is closed then: a model that is still thinking is not waited for.
@@ -105,10 +108,11 @@ func New(ctx context.Context, o Options) (*Reconciler, error) {
 		last: map[string]Result{}, errors: map[string]int{}, again: map[string]time.Time{},
 		assessed: map[string]compare.Assessment{}, looked: map[string]time.Time{}, sightings: map[string]sighting{}, hints: map[string]time.Time{}, conflicts: map[string]gate.Key{},
 		revised: map[string][]measure.Change{},
-		wake:    make(chan string, 64), quit: make(chan struct{}),
+		wake:    make(chan string, 64), soon: make(chan struct{}, 1), quit: make(chan struct{}),
 	}
 	r.outbox = outbox{sent: map[string]escalate.Delivery{}, sending: map[string]bool{}, loose: map[string]escalate.Page{}}
-	r.woken, r.answered = r.nudge, r.tel.answered
+	r.cards = cards{busy: map[string]bool{}, looked: map[string]time.Time{}, begun: map[string]time.Time{}}
+	r.woken, r.answered, r.seenAnew = r.nudge, r.tel.answered, r.tellSoon
 	if o.Policy == nil && r.rule.fault == "" {
 		r.rule.fault = "no policy was given"
 	}

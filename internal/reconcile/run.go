@@ -34,7 +34,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	// cut short would read as unknown, and a send as in doubt.
 	l := &loop{
 		r: r, work: context.WithoutCancel(ctx), busy: map[string]bool{}, again: map[string]bool{}, asked: map[string]map[string]bool{},
-		slots: make(chan struct{}, max(1, r.o.Config.Sweep.Concurrency)), news: make(chan struct{}, 1),
+		slots: make(chan struct{}, max(1, r.o.Config.Sweep.Concurrency)),
 	}
 	r.slots = l.slots
 	l.begun.Go(func() { l.tell(ctx) })
@@ -60,8 +60,6 @@ type loop struct {
 	// slots bound the passes that compute at a time; one that waits for a
 	// model or an actuator holds none.
 	slots chan struct{}
-	// news asks for people to be told now.
-	news chan struct{}
 
 	mu sync.Mutex
 	// busy are the services, and the groups of sources, that are being worked
@@ -126,7 +124,7 @@ func (l *loop) look(set spec.Set, services []spec.Service) {
 	for _, svc := range services {
 		l.pass(svc, f, now)
 	}
-	l.tellSoon()
+	l.r.tellSoon()
 }
 
 func (l *loop) looked(services []spec.Service) {
@@ -174,7 +172,7 @@ func (l *loop) pass(svc spec.Service, f *fleet, now time.Time) (begun bool) {
 		again := l.again[svc.Name]
 		delete(l.again, svc.Name)
 		l.mu.Unlock()
-		l.tellSoon()
+		l.r.tellSoon()
 		if again {
 			l.early(svc.Name)
 		}
@@ -198,7 +196,7 @@ func (l *loop) tell(ctx context.Context) {
 			timer.Stop()
 			return
 		case <-timer.C:
-		case <-l.news:
+		case <-l.r.soon:
 			timer.Stop()
 		}
 		l.r.told(l.work, false)
@@ -239,9 +237,10 @@ func (l *loop) heed(ctx context.Context) {
 	}
 }
 
-func (l *loop) tellSoon() {
+// tellSoon asks for people to be told now, and not only with the next sweep.
+func (r *Reconciler) tellSoon() {
 	select {
-	case l.news <- struct{}{}:
+	case r.soon <- struct{}{}:
 	default:
 	}
 }

@@ -43,6 +43,8 @@ type telemetry struct {
 	isFrozen       prometheus.Gauge
 	approvalsOpen  prometheus.Gauge
 	approvalWait   prometheus.Histogram
+	unasked        prometheus.Gauge
+	chores         *prometheus.CounterVec
 	driftAge       *prometheus.GaugeVec
 	timeToMet      prometheus.Histogram
 	conflicts      *prometheus.CounterVec
@@ -113,6 +115,8 @@ func newTelemetry(reg prometheus.Registerer) (*telemetry, error) {
 			Name: "setpoint_approval_wait_seconds", Help: "Time from a question to a person's answer.",
 			Buckets: []float64{10, 30, 60, 120, 300, 600, 900, 1800},
 		}),
+		unasked:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_approvals_unasked", Help: "Tickets that wait for a person and that no card in the channel asks about, so that they page."}),
+		chores:   counter("setpoint_approval_card_requests_total", "What was asked of the channel of approvals, by what came of it: ok, limited, refused or failed.", "request", "result"),
 		driftAge: gauge("setpoint_drift_age_seconds", "Age of a service's open episode; 0 without one.", "service"),
 		timeToMet: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "setpoint_time_to_reconcile_seconds", Help: "Length of an episode: from the first missed reading to Met for holdFor.",
@@ -130,7 +134,7 @@ func (t *telemetry) register(reg prometheus.Registerer) error {
 	for _, c := range append(t.model.collectors(),
 		t.passDuration, t.passes, t.lastPass, t.sweepLate, t.serviceState, t.errorBudget, t.measurementAge,
 		t.decisions, t.effects, t.outcomes, t.balance, t.pagesOpen, t.receiverFails, t.policyInfo, t.policyFailed, t.shadowFailed,
-		t.writable, t.isFrozen, t.approvalsOpen, t.approvalWait, t.driftAge, t.timeToMet,
+		t.writable, t.isFrozen, t.approvalsOpen, t.approvalWait, t.unasked, t.chores, t.driftAge, t.timeToMet,
 		t.conflicts, t.clocksApart, t.storm, t.drifting, t.shadows, t.shadowDiffs,
 	) {
 		errs = append(errs, reg.Register(c))
@@ -184,6 +188,24 @@ func (t *telemetry) answered(ticket approve.Ticket) {
 	if !ticket.AnsweredAt.IsZero() {
 		t.approvalWait.Observe(ticket.AnsweredAt.Sub(ticket.Asked).Seconds())
 	}
+}
+
+// card counts one request to the channel; closing a card is none.
+func (t *telemetry) card(chore approve.Chore, failure error) {
+	var limited *approve.Limited
+	var refused *approve.Refused
+	result := "failed"
+	switch {
+	case chore == approve.Close:
+		return
+	case failure == nil:
+		result = "ok"
+	case errors.As(failure, &limited):
+		result = "limited"
+	case errors.As(failure, &refused):
+		result = "refused"
+	}
+	t.chores.WithLabelValues(string(chore), result).Inc()
 }
 
 // clocks shows whether they agree.
