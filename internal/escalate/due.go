@@ -34,9 +34,27 @@ type Delivery struct {
 	LastError string `json:"lastError"`
 }
 
+// For is what counts of the delivery for the page as it is now: a page that is
+// open again after its end was told is a new one to the receiver.
+func (d Delivery) For(p Page) Delivery {
+	if !d.Ended || !p.EndedAt.IsZero() {
+		return d
+	}
+	return Delivery{Page: d.Page, Receiver: d.Receiver, Tried: d.Tried, Begun: d.Begun, By: d.By}
+}
+
+// Begin is the delivery once a process says that it sends: of several replicas
+// that say so, the first one recorded does.
+func (d Delivery) Begin(p Page, receiver, process string, now time.Time) Delivery {
+	d = d.For(p)
+	d.Page, d.Receiver, d.Begun, d.By = p.ID, receiver, now, process
+	return d
+}
+
 // After is the delivery after an attempt to send the page at now: ref and err are
 // what the receiver returned.
 func (d Delivery) After(p Page, receiver, ref string, err error, now time.Time) Delivery {
+	d = d.For(p)
 	d.Page, d.Receiver, d.Tried = p.ID, receiver, now
 	d.Begun, d.By = time.Time{}, ""
 	if ref != "" {
@@ -47,12 +65,35 @@ func (d Delivery) After(p Page, receiver, ref string, err error, now time.Time) 
 		d.LastError = execute.CleanText(err.Error(), 200)
 		return d
 	}
-	if ended := !p.EndedAt.IsZero(); d.First.IsZero() || d.Ended && !ended {
+	if d.First.IsZero() {
 		d.First = now
 	}
 	d.Sent, d.Ended, d.Digest = now, !p.EndedAt.IsZero(), p.ContentDigest()
 	d.Failures, d.LastError = 0, ""
 	return d
+}
+
+// Newer is the one that says more of the present. Where both are of the same time
+// it is the second.
+func Newer(a, b Delivery) Delivery {
+	if b.latest().Before(a.latest()) {
+		return a
+	}
+	return b
+}
+
+func (d Delivery) latest() time.Time {
+	if d.Begun.After(d.Tried) {
+		return d.Begun
+	}
+	return d.Tried
+}
+
+// underWay reports whether some process may be sending now. A begin in the future
+// is of a clock that was set back.
+func (d Delivery) underWay(now time.Time) bool {
+	age := now.Sub(d.Begun)
+	return !d.Begun.IsZero() && age >= 0 && age < TakeOverAfter
 }
 
 // News reports whether the next delivery says more than the time of a repeated
@@ -72,6 +113,16 @@ type Rule struct {
 	// Repost is how often an open page is sent again (Alertmanager forgets an
 	// alert after endsAt); zero: only when its content changes.
 	Repost time.Duration
+	// Heartbeat is how often a sign of life is sent; zero: never.
+	Heartbeat time.Duration
+}
+
+// wait is how long a predecessor may hold a page unacknowledged.
+func (r Rule) wait() time.Duration {
+	if r.EscalateAfter <= 0 {
+		return defaultEscalateAfter
+	}
+	return r.EscalateAfter
 }
 
 // The rules of the outbox.
@@ -82,9 +133,14 @@ const (
 	// defaultEscalateAfter stands in for a rule without one, so that nobody
 	// waits for ever behind a receiver that nobody reads.
 	defaultEscalateAfter = 10 * time.Minute
-	// endFor is how long the end is offered to a receiver that never confirmed
-	// the page: by then Alertmanager forgot what it may have got of it.
-	endFor = 4 * time.Hour
+	// TakeOverAfter is how long a process that began a delivery has to record what
+	// came of it. It is longer than everything that one sends at a time may take.
+	TakeOverAfter = 30 * time.Second
+	// untriedFor is how long after its end a page is still sent to a receiver whose
+	// turn had come and that nobody began to send it to. The process that records an
+	// end tries at once, so whoever is older was held back on purpose: by a silence,
+	// or by a version that did not send the end of what it had never sent.
+	untriedFor = 24 * time.Hour
 )
 
 // Due returns the receivers that must be sent this page now, in order.
@@ -95,7 +151,11 @@ const (
 // acknowledgement stops that chain, and nothing else: who holds the page still
 // gets its reposts, changes and end. A receiver is sent what it does not hold
 // yet, changed content, and every Repost the same again; after failures not
-// before its approve.Backoff. A page that ended goes to everybody who may hold it.
+// before its approve.Backoff, and while a process may be sending to it nothing.
+//
+// A page that ended goes, for as long as it takes, to everybody who may hold it and
+// to everybody whose turn had come: what could not be delivered in time is not lost
+// (Sequence). Where nobody got it at all, failures pass it on after its end too.
 func Due(p Page, held []Delivery, rules []Rule, now time.Time) []string {
 	o := outbox{page: p, now: now, digest: p.ContentDigest(), held: map[string]Delivery{}, rules: map[string]Rule{}}
 	for _, d := range held {
@@ -151,15 +211,11 @@ func (o outbox) passedOn(name string, next Rule) bool {
 	if !tried || d.Sent.IsZero() || d.Ended {
 		return false
 	}
-	wait := next.EscalateAfter
-	if wait <= 0 {
-		wait = defaultEscalateAfter
-	}
 	since := d.First
 	if since.IsZero() {
 		since = o.page.Since
 	}
-	return o.now.Sub(since) >= wait
+	return o.now.Sub(since) >= next.wait()
 }
 
 // wants reports whether a receiver whose turn it is should be sent the open
@@ -169,38 +225,75 @@ func (o outbox) wants(d Delivery, tried bool, r Rule) bool {
 	switch {
 	case !tried:
 		return true
-	case d.Failures > 0:
-		return o.rested(d)
-	case d.Ended, d.Sent.IsZero(), d.Digest != o.digest:
+	case !o.rested(d):
+		return false
+	case d.Failures > 0, d.Ended, d.Sent.IsZero(), d.Digest != o.digest:
 		return true
 	}
+	every := r.Repost
+	if o.page.Reason == Heartbeat {
+		every = r.Heartbeat
+	}
 	age := o.now.Sub(d.Sent)
-	return r.Repost > 0 && (age >= r.Repost || age < 0)
+	return every > 0 && (age >= every || age < 0)
 }
 
+// rested reports whether the receiver may be sent to: nobody does just now, and
+// after a failure it was left alone for long enough.
 func (o outbox) rested(d Delivery) bool {
+	if d.underWay(o.now) {
+		return false
+	}
 	age := o.now.Sub(d.Tried)
 	return d.Failures == 0 || age >= approve.Backoff(d.Failures) || age < 0
 }
 
 // ended keeps the page's order, with receivers that left it since behind. One
-// that failed may have got the page all the same, so it gets the end too.
+// that failed may have got the page all the same, so it gets the end too. A
+// heartbeat has no end: it stops.
 func (o outbox) ended(held []Delivery) []string {
+	if o.page.Reason == Heartbeat {
+		return nil
+	}
+	var due []string
+	turn, chain := o.turns(held), len(o.page.Receivers)
 	names := slices.Clone(o.page.Receivers)
 	for _, d := range held {
 		names = append(names, d.Receiver)
 	}
-	var due []string
-	for _, name := range names {
+	for i, name := range names {
 		d, tried := o.held[name]
 		_, known := o.rules[name]
-		if !known || !tried || d.Ended || slices.Contains(due, name) || !o.rested(d) {
-			continue
+		if known && (tried || i < chain && turn[i]) && !d.Ended && o.rested(d) && !slices.Contains(due, name) {
+			due = append(due, name)
 		}
-		if d.Sent.IsZero() && o.now.Sub(o.page.EndedAt) > endFor {
-			continue
-		}
-		due = append(due, name)
 	}
 	return due
+}
+
+// turns says for each receiver of a page that ended whether its turn came.
+func (o outbox) turns(held []Delivery) []bool {
+	confirmed := slices.ContainsFunc(held, func(d Delivery) bool { return !d.First.IsZero() })
+	turn := make([]bool, len(o.page.Receivers))
+	reached := o.now.Sub(o.page.EndedAt) <= untriedFor
+	for i, name := range o.page.Receivers {
+		if i > 0 {
+			reached = reached && o.hadPassedOn(o.page.Receivers[i-1], o.rules[name], confirmed)
+		}
+		turn[i] = reached
+	}
+	return turn
+}
+
+// hadPassedOn reports whether the predecessor's turn was over before the page
+// ended, or is over now, as long as nobody confirmed the page.
+func (o outbox) hadPassedOn(name string, next Rule, confirmed bool) bool {
+	if o.page.AckedBy != "" {
+		return false
+	}
+	d := o.held[name]
+	if _, known := o.rules[name]; !known || d.Failures >= FailuresToSkip && !confirmed {
+		return true
+	}
+	return !d.First.IsZero() && o.page.EndedAt.Sub(d.First) >= next.wait()
 }

@@ -80,12 +80,23 @@ func TestDue(t *testing.T) {
 		"Changed":          {"changed content goes to who holds it", changed, held{sent(open, "oncall", 0), sent(open, "backup", 0)}, s, []string{"oncall", "backup"}},
 		"NumbersMoved":     {"numbers alone are no news", numbers, held{sent(open, "oncall", 0), sent(open, "backup", 0)}, s, nil},
 		"OtherPage":        {"what is held of another page does not count", open, held{{Page: "e11", Receiver: "oncall", Sent: t0, First: t0, Digest: open.ContentDigest()}}, s, []string{"oncall"}},
-		"Ended":            {"the end goes to everybody who holds it, acknowledged or not", ended, held{sent(open, "oncall", 0), sent(open, "backup", 0)}, 30 * m, []string{"oncall", "backup"}},
+		"Ended":            {"the end goes to everybody who holds it, acknowledged or not", ended, held{sent(open, "oncall", 0), sent(open, "backup", 15*m)}, 30 * m, []string{"oncall", "backup"}},
 		"EndedMaybeHeld":   {"a failed send may have arrived", ended, held{none}, 30 * m, []string{"oncall"}},
-		"EndedNeverHeld":   {"and is given up when the receiver would have forgotten it", ended, held{none}, 30*m + 4*time.Hour + 1, nil},
-		"EndedTold":        {"once", ended, held{sent(ended, "oncall", 30*m)}, 40 * m, nil},
-		"EndedBeforeSent":  {"nobody needs to hear of it", ended, nil, 30 * m, nil},
-		"EndedOther":       {"a receiver that left the page still gets its end", ended, held{sent(open, "pager", 0), sent(open, "boss", 0)}, 30 * m, []string{"boss"}},
+		"EndedNeverHeld":   {"who was down for a month is told what it missed", ended, held{none}, 30 * 24 * 60 * m, []string{"oncall"}},
+		"EndedTold":        {"once", ended, held{sent(ended, "oncall", 29*m)}, 40 * m, nil},
+		"EndedBeforeSent":  {"its turn had come, and nobody had begun to send", ended, nil, 30 * m, []string{"oncall"}},
+		"EndedLongAgo":     {"held back on purpose is no page of today", ended, nil, 30*m + 24*time.Hour + 1, nil},
+		"EndedOther":       {"a receiver that left the page still gets its end", ended, held{sent(open, "oncall", 25*m), sent(open, "pager", 0), sent(open, "boss", 0)}, 30 * m, []string{"oncall", "boss"}},
+		"EndedTurnCame":    {"its wait was over before the end, and nobody had begun to send", ended, held{sent(open, "oncall", 20*m)}, 31 * m, []string{"oncall", "backup"}},
+		"EndedTurnNotCome": {"a wait that the end cut short is nobody's turn", ended, held{sent(open, "oncall", 20*m+1)}, 50 * m, []string{"oncall"}},
+		"EndedLate":        {"nor is one that began after the end", ended, held{sent(open, "oncall", 40*m)}, 90 * m, []string{"oncall"}},
+		"EndedFails":       {"nobody has it: the next one is told of it, over as it is", ended, held{failed(escalate.Delivery{}, "oncall", 3, 31*m)}, 32*m - 1, []string{"backup"}},
+		"EndedFailsHeld":   {"somebody has it: nobody else needs it", ended, held{failed(sent(open, "oncall", 25*m), "oncall", 3, 31*m)}, 32*m - 1, nil},
+		"EndedAcked":       {"somebody took it, however they got to know of it", func() escalate.Page { c := ended; c.AckedBy = "os:alice"; return c }(), held{failed(escalate.Delivery{}, "oncall", 3, 31*m)}, 32*m - 1, nil},
+		"Begun":            {"another process may be sending it", open, held{escalate.Delivery{}.Begin(open, "oncall", "b", t0)}, 30*s - 1, nil},
+		"BegunByTheDead":   {"it recorded nothing of it: somebody else sends", open, held{escalate.Delivery{}.Begin(open, "oncall", "b", t0)}, 30 * s, []string{"oncall"}},
+		"BegunInFuture":    {"of a clock that was set back", open, held{escalate.Delivery{}.Begin(open, "oncall", "b", at(s))}, 0, []string{"oncall"}},
+		"BegunEnd":         {"an end is begun like a page", ended, held{sent(open, "oncall", 25*m).Begin(ended, "oncall", "b", at(30*m))}, 30*m + 29*s, nil},
 		"Reopened":         {"a page that is open again is news to who was told its end", open, held{sent(ended, "oncall", 0)}, s, []string{"oncall"}},
 	}
 	for name, tc := range cases {
@@ -133,6 +144,9 @@ func TestDelivery(t *testing.T) {
 		t.Errorf("after the end: %+v", end)
 	}
 	p.EndedAt = time.Time{}
+	if broken := end.After(p, "oncall", "", errors.New("down"), at(time.Hour)); broken.Ended || !broken.First.IsZero() || broken.Failures != 1 {
+		t.Errorf("open again and not delivered: %+v, the receiver holds nothing of it", broken)
+	}
 	if reopened := end.After(p, "oncall", "", nil, at(time.Hour)); !reopened.First.Equal(at(time.Hour)) || reopened.Ended {
 		t.Errorf("open again: %+v, the wait must start anew", reopened)
 	}

@@ -108,7 +108,17 @@ type Page struct {
 	// ended-by-<principal>.
 	EndedAt   time.Time `json:"endedAt,omitzero"`
 	EndReason string    `json:"endReason"`
-	AckedBy   string    `json:"ackedBy"`
+	// AckedBy is who took it; AckedVia says where (cli, web, slack or the name of a
+	// receiver) and AckedAt when.
+	AckedBy  string    `json:"ackedBy"`
+	AckedVia string    `json:"ackedVia,omitempty"`
+	AckedAt  time.Time `json:"ackedAt,omitzero"`
+}
+
+// Acknowledged is the page with what is known of who took the other one.
+func (p Page) Acknowledged(known Page) Page {
+	p.AckedBy, p.AckedVia, p.AckedAt = known.AckedBy, known.AckedVia, known.AckedAt
+	return p
 }
 
 // Receiver delivers pages by one technology. Send is idempotent by Page.ID; a

@@ -10,7 +10,7 @@ import (
 // foldVersion is that of what folding a chain gives. Raise it with every change
 // of State or of a fold: a checkpoint of another version is not used, and the
 // chain is folded from its beginning instead. A golden test says when.
-const foldVersion = 6
+const foldVersion = 7
 
 // CheckpointEvery is how many entries lie between two checkpoints: a start folds
 // at most so many, and one fold of them takes well under a second.

@@ -288,7 +288,7 @@ func TestCheckpointDraftRefuses(t *testing.T) {
 }
 
 // goldenState is the digest of the state of two fixed chains.
-const goldenState = "5755097b4d16e84bb44b3159f6e1aca329340e107465f8fbd3a578328abb29ef"
+const goldenState = "28cae186cc8e074c1a234a7e4edd532df62e5baf4466f1a5d81b1d583605b9b5"
 
 // TestGoldenState: a checkpoint that an older version wrote must not be read as
 // one of this version, when the two do not fold alike.

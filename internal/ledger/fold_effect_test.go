@@ -326,7 +326,7 @@ func TestFoldPages(t *testing.T) {
 	held := func(receiver string, ended bool) ledger.Draft {
 		return ledger.Draft{Kind: ledger.KindDelivery, Body: escalate.Delivery{Page: "p", Receiver: receiver, Ended: ended}}
 	}
-	ack := ledger.Draft{Kind: ledger.KindAck, Body: ledger.Ack{Page: "p", By: "os:alice"}}
+	ack := ledger.Draft{Kind: ledger.KindAck, Body: ledger.Ack{Page: "p", By: "os:alice", Via: "cli"}}
 	first := page(escalate.Page{ID: "p", Reason: "blind", Now: "blind", Since: minute(1)})
 	second := page(escalate.Page{ID: "p", Reason: "cannot-act", Now: "cannot-act", Since: minute(9)})
 	tests := map[string]struct {
@@ -338,13 +338,13 @@ func TestFoldPages(t *testing.T) {
 	}{
 		"opened":     {"as it was opened", []step{at(1, first)}, escalate.Page{ID: "p", Reason: "blind", Now: "blind", Since: minute(1)}, nil, 0},
 		"changed":    {"its identity stays while it is open", []step{at(1, first), at(9, second)}, escalate.Page{ID: "p", Reason: "blind", Now: "cannot-act", Since: minute(1)}, nil, 0},
-		"acked":      {"an acknowledgement stands", []step{at(1, first), at(2, ack), at(9, second)}, escalate.Page{ID: "p", Reason: "blind", Now: "cannot-act", Since: minute(1), AckedBy: "os:alice"}, nil, 0},
+		"acked":      {"an acknowledgement stands", []step{at(1, first), at(2, ack), at(9, second)}, escalate.Page{ID: "p", Reason: "blind", Now: "cannot-act", Since: minute(1), AckedBy: "os:alice", AckedVia: "cli", AckedAt: minute(2)}, nil, 0},
 		"ended":      {"ended once", []step{at(1, first), at(5, end("p")), at(6, end("p"))}, escalate.Page{ID: "p", Reason: "blind", Now: "blind", Since: minute(1), EndedAt: minute(5), EndReason: "recovered"}, nil, 1},
 		"ack late":   {"nobody acknowledges what ended", []step{at(1, first), at(5, end("p")), at(6, ack)}, escalate.Page{ID: "p", Reason: "blind", Now: "blind", Since: minute(1), EndedAt: minute(5), EndReason: "recovered"}, nil, 1},
 		"delivered":  {"the last delivery of each receiver", []step{at(1, first), at(2, held("a", false)), at(3, held("b", false)), at(4, held("a", true))}, escalate.Page{ID: "p", Reason: "blind", Now: "blind", Since: minute(1)}, []string{"a ended", "b"}, 0},
 		"reopened":   {"opened again is a new page, and whoever had its end holds nothing", []step{at(1, first), at(2, ack), at(2, held("a", true)), at(3, held("b", false)), at(5, end("p")), at(9, second)}, escalate.Page{ID: "p", Reason: "cannot-act", Now: "cannot-act", Since: minute(9)}, []string{"b"}, 0},
 		"no page":    {"a delivery of no page", []step{at(0, held("a", false)), at(1, first)}, escalate.Page{ID: "p", Reason: "blind", Now: "blind", Since: minute(1)}, nil, 1},
-		"acked once": {"the first acknowledgement stays", []step{at(1, first), at(2, ack), at(3, ack)}, escalate.Page{ID: "p", Reason: "blind", Now: "blind", Since: minute(1), AckedBy: "os:alice"}, nil, 1},
+		"acked once": {"the first acknowledgement stays", []step{at(1, first), at(2, ack), at(3, ack)}, escalate.Page{ID: "p", Reason: "blind", Now: "blind", Since: minute(1), AckedBy: "os:alice", AckedVia: "cli", AckedAt: minute(2)}, nil, 1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

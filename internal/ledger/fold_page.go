@@ -14,8 +14,8 @@ func foldPage(s *State, _ Entry, b escalate.Page) string {
 	switch {
 	case ok && old.EndedAt.IsZero():
 		b.Reason, b.Since = old.Reason, old.Since
-		if b.AckedBy == "" {
-			b.AckedBy = old.AckedBy
+		if old.AckedBy != "" {
+			b = b.Acknowledged(*old)
 		}
 	case ok:
 		s.forgetEnded(b.ID)
@@ -59,13 +59,13 @@ func foldDelivery(s *State, _ Entry, b escalate.Delivery) string {
 	return ""
 }
 
-func foldAck(s *State, _ Entry, b Ack) string {
+func foldAck(s *State, e Entry, b Ack) string {
 	old, ok := s.Pages[b.Page]
 	if !ok || !old.EndedAt.IsZero() || old.AckedBy != "" {
 		return fmt.Sprintf("page %s is not open, or acknowledged already", b.Page)
 	}
 	c := *old
-	c.AckedBy = b.By
+	c.AckedBy, c.AckedVia, c.AckedAt = b.By, b.Via, e.Time
 	s.Pages[c.ID] = &c
 	return ""
 }

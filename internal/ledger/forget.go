@@ -21,7 +21,10 @@ const (
 	keptDecisions = 2000
 	keptPages     = 500
 	keptSkipped   = 100
-	keptStarts    = 25 * time.Hour
+	// keptUndelivered is how long a page that ended is kept for a receiver that
+	// takes nothing.
+	keptUndelivered = 30 * 24 * time.Hour
+	keptStarts      = 25 * time.Hour
 	// keptCharges is longer than any budget's period may be.
 	keptCharges = 366 * 24 * time.Hour
 )
@@ -145,7 +148,8 @@ func (s *State) forgetDecisions() {
 	s.DecisionOrder = kept
 }
 
-// forgetPages keeps the open ones and the newest that ended.
+// forgetPages keeps the open ones, the newest that ended, and those that somebody
+// who should have them has not got.
 func (s *State) forgetPages() {
 	var ended []*escalate.Page
 	for _, p := range s.Pages {
@@ -157,9 +161,22 @@ func (s *State) forgetPages() {
 		return cmp.Or(b.EndedAt.Compare(a.EndedAt), cmp.Compare(a.ID, b.ID))
 	})
 	for _, p := range ended[min(keptPages, len(ended)):] {
+		if s.undelivered(p.ID) && s.Time.Sub(p.EndedAt) < keptUndelivered {
+			continue
+		}
 		delete(s.Pages, p.ID)
 		delete(s.Deliveries, p.ID)
 	}
+}
+
+// undelivered reports whether a receiver was tried and has not got the page.
+func (s *State) undelivered(page string) bool {
+	for _, d := range s.Deliveries[page] {
+		if d.Failures > 0 && !d.Ended {
+			return true
+		}
+	}
+	return false
 }
 
 func without(keys []gate.Key, gone map[gate.Key]bool) []gate.Key {

@@ -45,7 +45,7 @@ func (s *State) rewind(to time.Time) {
 func (s *State) rewindPages(to time.Time) {
 	for id, p := range s.Pages {
 		c := *p
-		clamp(to, &c.Since, &c.EndedAt)
+		clamp(to, &c.Since, &c.EndedAt, &c.AckedAt)
 		s.Pages[id] = &c
 	}
 	for id, held := range s.Deliveries {

@@ -117,6 +117,9 @@ type Page struct {
 	Ended     *time.Time `json:"ended"`
 	EndReason string     `json:"endReason"`
 	AckedBy   string     `json:"ackedBy"`
+	// AckedVia is where AckedBy said so: cli, web, slack or the name of a receiver.
+	AckedVia  string     `json:"ackedVia,omitempty"`
+	AckedAt   *time.Time `json:"ackedAt,omitempty"`
 	Receivers []Delivery `json:"receivers"`
 }
 
@@ -129,12 +132,13 @@ type Delivery struct {
 	LastError string     `json:"lastError,omitempty"`
 }
 
-// Pages lists the pages, open ones and ended ones, oldest first.
+// Pages lists the pages, open ones and ended ones, oldest first. A heartbeat is
+// no page: nobody has to read it.
 func Pages(v View, f Filter) List[Page] {
 	var items []Page
 	for _, id := range slices.Sorted(maps.Keys(v.State.Pages)) {
 		p := v.State.Pages[id]
-		if f.service(p.Service) && (p.EndedAt.IsZero() || f.since(p.EndedAt)) {
+		if p.Reason != escalate.Heartbeat && f.service(p.Service) && (p.EndedAt.IsZero() || f.since(p.EndedAt)) {
 			items = append(items, pageOf(*p, v.State.Deliveries[id]))
 		}
 	}
@@ -146,7 +150,8 @@ func pageOf(p escalate.Page, held map[string]escalate.Delivery) Page {
 	out := Page{
 		ID: p.ID, Service: p.Service, Episode: p.Episode, State: "open", Reason: p.Reason, Now: p.Now,
 		Severity: p.Severity, Summary: p.Summary, Text: p.Text, Since: p.Since.UTC(),
-		Ended: when(p.EndedAt), EndReason: p.EndReason, AckedBy: p.AckedBy, Receivers: []Delivery{},
+		Ended: when(p.EndedAt), EndReason: p.EndReason, AckedBy: p.AckedBy, AckedVia: p.AckedVia, AckedAt: when(p.AckedAt),
+		Receivers: []Delivery{},
 	}
 	switch {
 	case !p.EndedAt.IsZero():
