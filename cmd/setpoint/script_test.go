@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,7 +28,24 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"setpoint": main})
+	testscript.Main(patient{m}, map[string]func(){"setpoint": main})
+}
+
+// patient runs more stories at a time than there are processors: a story mostly
+// waits for its agent's next sweep. -parallel of the command line wins.
+type patient struct{ *testing.M }
+
+func (p patient) Run() int {
+	flag.Parse()
+	const storiesAtATime = 6
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given && runtime.GOMAXPROCS(0) < storiesAtATime {
+		if err := flag.Set("test.parallel", strconv.Itoa(storiesAtATime)); err != nil {
+			panic(err)
+		}
+	}
+	return p.M.Run()
 }
 
 // TestScript runs the stories in testdata/script, each a whole world. Every

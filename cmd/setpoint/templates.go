@@ -60,7 +60,10 @@ func receiversSection(names []string) string {
 	if len(names) == 0 {
 		return `# receivers:                     # who is paged; named in escalation.receivers of a Remediation
 #   - name: oncall
-#     alertmanager: {url: "http://127.0.0.1:9093"}`
+#     alertmanager: {url: "http://127.0.0.1:9093"}
+#   - name: backup                 # its turn when the first fails, or nobody acknowledges
+#     pagerduty: {routingKeyFile: pagerduty.key}
+#     escalateAfter: 10m`
 	}
 	text := "receivers:                       # who is paged: your documents name them, say how to reach them"
 	for _, name := range names {
@@ -142,6 +145,12 @@ budget: {period: 28d, capacity: 10}   # of all services: what acting alone may c
 RECEIVERS
 
 APPROVERS
+
+# slack:                         # where approvals are asked; without it an approval pages at once
+#   team: T0123456789            # deploy/PEOPLE.md makes the app and its tokens
+#   channel: C0123456789
+#   botTokenFile: bot.token
+#   appTokenFile: app.token
 
 EXECUTORS
 
