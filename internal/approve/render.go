@@ -22,8 +22,8 @@ func RenderCard(f CardFacts) Card {
 	t := f.Ticket
 	c := Card{
 		Ticket: t.ID, Service: t.Service, Digest: t.Digest, State: t.State,
-		Title: title(f), Sections: sections(f),
-		Words: Quote(t.Proposal.Rationale, maxWords), Speaker: Speaker(t.Proposal.Proposer),
+		Sections: sections(f),
+		Words:    Quote(t.Proposal.Rationale, maxWords), Speaker: Speaker(t.Proposal.Proposer),
 		PageURL: f.PageURL, TraceURL: f.TraceURL, Notes: notes(f), Final: final(f),
 	}
 	c.Exact, c.NoClick = exact(f)
@@ -33,7 +33,7 @@ func RenderCard(f CardFacts) Card {
 		c.Expires = t.Expires
 		c.NoClick = noClick(f, c.NoClick)
 	}
-	c.Lead = lead(f, c.NoClick)
+	c.Title, c.Lead = title(f, c.NoClick), lead(f, c.NoClick)
 	c.Gist = gist(f, c.NoClick)
 	return c
 }
@@ -47,10 +47,13 @@ func noClick(f CardFacts, bytes string) string {
 	case overdue(f):
 		return "the time for an answer is over"
 	case f.Storm != "":
-		return "the storm brake is on: " + OneLine(f.Storm, maxWords)
+		return stormy
 	}
 	return ""
 }
+
+// stormy is without its numbers, which move with each pass.
+const stormy = "the storm brake is on"
 
 // overdue: nobody ended it yet, and an answer would be refused.
 func overdue(f CardFacts) bool { return f.Ticket.State == Open && !f.Now.Before(f.Ticket.Expires) }
@@ -73,13 +76,16 @@ func final(f CardFacts) bool {
 }
 
 // title is what a notification shows.
-func title(f CardFacts) string {
+func title(f CardFacts, noClick string) string {
 	t := f.Ticket
 	what := t.Proposal.Action + " for " + t.Service
-	if t.State == Open && !overdue(f) {
-		return OneLine("Approve "+what+"? "+t.ID, maxTitle)
+	switch {
+	case t.State != Open || overdue(f):
+		return OneLine(t.ID+": "+what+": "+stands(f), maxTitle)
+	case noClick != "":
+		return OneLine(t.ID+": "+what+" waits for a person", maxTitle)
 	}
-	return OneLine(t.ID+": "+what+": "+stands(f), maxTitle)
+	return OneLine("Approve "+what+"? "+t.ID, maxTitle)
 }
 
 // stands is where it stands, in a few words.
@@ -94,6 +100,8 @@ func stands(f CardFacts) string {
 		return "not sent"
 	case judged(c):
 		return string(c.Outcome)
+	case c.Effect != "" && c.Effect != "started" && c.Effect != "applied" && !c.SentAt.IsZero():
+		return c.Effect
 	case !c.SentAt.IsZero():
 		return "sent"
 	case claimed(f):
@@ -117,7 +125,7 @@ func gist(f CardFacts, noClick string) string {
 		answers = append(answers, fmt.Sprint(a.By, " ", a.Approve, " ", a.At.Unix()))
 	}
 	g := []any{
-		t.ID, t.Digest, t.State, t.Reason, answers, Missing(t), f.Storm != "", noClick,
+		t.ID, t.Digest, t.State, t.Reason, answers, Missing(t), t.State == Open && f.Storm != "", noClick,
 		c.ClaimedAt.Unix(), c.SentAt.Unix(), c.JudgedAt.Unix(), c.Effect, c.Detail, c.VoidReason, c.Outcome, c.Over,
 	}
 	if t.State == Open {
@@ -150,12 +158,20 @@ func (c Card) Text() string {
 		}
 	}
 	if c.Exact != "" {
-		b.WriteString("What an approval executes\n  " + c.Exact + "\n")
+		b.WriteString(c.ExactHeading() + "\n  " + c.Exact + "\n")
 	}
 	if c.Words != "" {
 		b.WriteString(c.WordsHeading() + "\n  " + c.Words + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// ExactHeading stands over the exact bytes.
+func (c Card) ExactHeading() string {
+	if c.Open() {
+		return "An approval executes these bytes and no others"
+	}
+	return "What was asked for, byte for byte"
 }
 
 // WordsHeading stands over the proposer's own words.

@@ -42,9 +42,9 @@ func emptyDigest(now time.Time) Card {
 		Lead: Lead{
 			Broken: "no approval waits without a card of its own any more",
 			Step:   "nothing is done from here",
-			Why:    "this card listed those for which there was no room in the channel",
-			Until:  "it ended at " + Moment(now, now),
-			Do:     "nothing is left to answer here; setpoint get approvals lists what is open",
+			Why:    "why: this card listed those for which there was no room in the channel",
+			Until:  "until: it ended at " + Moment(now, now),
+			Do:     "do: nothing is left to answer here; setpoint get approvals lists what is open",
 		},
 	}
 }
@@ -68,15 +68,14 @@ func digestLead(waiting []Ticket, storm string, first, now time.Time) Lead {
 	l := Lead{
 		Broken: OneLine(amount(len(waiting))+": "+strings.Join(names, ", "), MaxLine),
 		Step:   "would do what is listed below, each only if it is approved",
-		Why:    "there is no room in this channel for a card for each",
-		Until: fmt.Sprintf("the first ends at %s, which is in %s at %s; without an answer nothing is done and the on-call is paged",
-			Moment(first, now), Age(first.Sub(now)), Moment(now, now)),
-		Do: "setpoint get approvals, look at one with setpoint explain, then setpoint approve or setpoint deny with its id and --reason '…'",
+		Why:    "why: there is no room in this channel for a card for each",
+		Until:  "until: the first ends at " + left(first, now) + "; without an answer nothing is done and the on-call is paged",
+		Do:     "setpoint get approvals, look at one with setpoint explain, then setpoint approve or setpoint deny with its id and --reason '…'",
 	}
 	if storm != "" {
-		l.Why = OneLine("the storm brake is on: "+storm, MaxLine)
-		l.Until = fmt.Sprintf("the first ends at %s; those that nobody could approve for the storm are withdrawn", Moment(first, now))
-		l.Do = "nothing can be approved now; setpoint get approvals lists them, and setpoint deny takes one back"
+		l.Why = OneLine("why: the storm brake is on: "+storm, MaxLine)
+		l.Until = fmt.Sprintf("until: the first ends at %s; those that nobody could approve for the storm are withdrawn", Moment(first, now))
+		l.Do = "do: nothing can be approved now; setpoint get approvals lists them, and setpoint deny takes one back"
 	}
 	return l
 }
@@ -87,8 +86,8 @@ func waitingLines(waiting []Ticket, now time.Time) []string {
 		if i == maxWaiting {
 			return append(lines, fmt.Sprintf("and %d more: setpoint get approvals", len(waiting)-i))
 		}
-		lines = append(lines, OneLine(fmt.Sprintf("%s %s: %s%s, until %s, %s", t.ID, t.Service, t.Proposal.Action,
-			Parameters(t.Proposal.Parameters), Moment(t.Expires, now), strings.Join(missing(t), "; ")), maxWaitingLine))
+		lines = append(lines, OneLine(fmt.Sprintf("%s %s: %s%s, until %s, needs %s", t.ID, t.Service, t.Proposal.Action,
+			Parameters(t.Proposal.Parameters), Moment(t.Expires, now), strings.Join(missing(t), " and ")), maxWaitingLine))
 	}
 	return lines
 }

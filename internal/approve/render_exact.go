@@ -16,6 +16,8 @@ import (
 // unshortened.
 const MaxExact = 2500
 
+const otherBytes = "what would be executed now is not what was asked for: the documents changed"
+
 // exact gives the bytes that an approval executes, or why they cannot be shown. A
 // person must not approve what is not wholly before their eyes.
 func exact(f CardFacts) (canonical, why string) {
@@ -31,7 +33,7 @@ func exact(f CardFacts) (canonical, why string) {
 	sum := sha256.Sum256(b)
 	switch {
 	case hex.EncodeToString(sum[:]) != t.Digest:
-		return "", "what would be executed now is not what was asked for: the documents changed"
+		return "", otherBytes
 	case len(b) > MaxExact:
 		return "", fmt.Sprintf("what would be executed is %d bytes long and does not fit here unshortened", len(b))
 	}

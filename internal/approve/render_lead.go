@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/gate"
@@ -21,26 +22,36 @@ func lead(f CardFacts, noClick string) Lead {
 		l.Do = look("nothing can be answered here any more", f)
 	case f.Ticket.State == Open:
 		l.Step = Would(f.Service, f.Ticket.Proposal)
-		l.Why = OneLine("a person is asked because "+because(f), MaxLine)
+		if noClick == otherBytes {
+			l.Step = OneLine("was asked to do: "+f.Ticket.Proposal.Action+Parameters(f.Ticket.Proposal.Parameters)+", which would be something else now", MaxLine)
+		}
+		l.Why = "a person is asked because " + because(f)
 		l.Until = until(f)
-		l.Do = OneLine(do(f, noClick), MaxLine)
+		l.Do = do(f, noClick)
 	case f.Ticket.State == Approved:
 		approvedLead(&l, f)
 	default:
 		endedLead(&l, f)
 	}
+	l.Why = OneLine("why: "+l.Why, MaxLine)
+	l.Until = OneLine("until: "+l.Until, MaxLine)
+	l.Do = OneLine("do: "+l.Do, MaxLine)
 	return l
 }
 
 // until says when an open ticket ends, and that silence does nothing. How long
 // that is stands beside the time at which it was so: a message is read later.
 func until(f CardFacts) string {
-	s := fmt.Sprintf("until %s, which is in %s at %s; without an answer ",
-		Moment(f.Ticket.Expires, f.Now), Age(f.Ticket.Expires.Sub(f.Now)), Moment(f.Now, f.Now))
+	s := left(f.Ticket.Expires, f.Now) + "; without an answer "
 	if f.Storm != "" {
 		return s + "it is withdrawn, because nobody could approve it during a storm"
 	}
 	return s + "nothing is done and the on-call is paged"
+}
+
+// left is a time, and how long that is from another.
+func left(t, now time.Time) string {
+	return fmt.Sprintf("%s (in %s, as of %s)", Moment(t, now), Age(t.Sub(now)), Moment(now, now))
 }
 
 // do says what can be done now and how many must.
@@ -48,12 +59,12 @@ func do(f CardFacts, noClick string) string {
 	id := Argument(f.Ticket.ID)
 	deny := "setpoint deny " + id + " --reason '…'"
 	switch {
-	case noClick != "" && f.Storm != "":
-		return "deny below, or with " + deny + "; it cannot be approved now: " + noClick
+	case noClick == stormy:
+		return "deny below, or with " + deny + "; it cannot be approved now, while the storm brake is on: " + f.Storm
 	case noClick != "":
 		return "deny below, or look first: setpoint explain " + Argument(f.Ticket.Service) + "; no button approves it, because " + noClick
 	}
-	return "approve or deny below, or with setpoint approve " + id + " --reason '…'; " + strings.Join(missing(f.Ticket), "; ")
+	return "approve or deny below, or with setpoint approve " + id + " --reason '…'; it needs " + strings.Join(missing(f.Ticket), " and ")
 }
 
 // missing says for each need who may approve and how many still have to. Needs that
@@ -62,20 +73,13 @@ func missing(t Ticket) []string {
 	var lines []string
 	for i, n := range Missing(t) {
 		need := t.Needs[i]
-		quorum := max(need.Quorum, 1)
-		line := fmt.Sprintf("%d of %s must approve", quorum, orWord(strings.Join(need.Approvers, ", "), "nobody"))
-		switch {
-		case n == 0:
-			line += ", which is given"
-		case n < quorum:
-			line += fmt.Sprintf(", %d more", n)
-		}
+		line := fmt.Sprintf("%d of %s (%d missing)", max(need.Quorum, 1), orWord(strings.Join(need.Approvers, ", "), "nobody"), n)
 		if line = OneLine(line, MaxLine); !slices.Contains(lines, line) {
 			lines = append(lines, line)
 		}
 	}
 	if len(lines) == 0 {
-		return []string{"nobody is named who may approve it"}
+		return []string{"approvers, and none are named"}
 	}
 	return lines
 }
@@ -103,11 +107,11 @@ func because(f CardFacts) string {
 func approvedLead(l *Lead, f CardFacts) {
 	c, t := f.Course, f.Ticket
 	act := Act(f.Service, t.Proposal)
-	l.Why = OneLine(whoSaid(t, true, f), MaxLine)
+	l.Why = whoSaid(t, true, f)
 	switch {
 	case c.VoidReason != "":
 		l.Step = OneLine("not sent: "+act, MaxLine)
-		l.Until = OneLine("it ended without a send: "+reasonWords(c.VoidReason), MaxLine)
+		l.Until = "it ended without a send: " + reasonWords(c.VoidReason)
 		l.Do = look("nothing can be answered here any more", f)
 	case judged(c), c.Over && !c.SentAt.IsZero():
 		l.Step = sentStep(f)
@@ -115,7 +119,7 @@ func approvedLead(l *Lead, f CardFacts) {
 		l.Do = look("nothing is left to answer here", f)
 	case !c.SentAt.IsZero():
 		l.Step = sentStep(f)
-		l.Until = "what came of it is measured" + settling(f) + "; until then nothing else is done to " + OneLine(t.Service, 100)
+		l.Until = awaited(f) + "; nothing else is done to " + t.Service + " before"
 		l.Do = look(underWay(c), f)
 	case claimed(f):
 		l.Step = OneLine("about to be sent: "+act, MaxLine)
@@ -144,18 +148,27 @@ func sentStep(f CardFacts) string {
 func underWay(c Course) string {
 	switch c.Effect {
 	case "in-doubt":
-		return "nothing yet: the target is asked whether it arrived, and nothing is sent again"
+		return "nothing yet: nothing is sent again"
 	case "unknown":
-		return "find out whether it arrived and settle it"
+		return "find out whether it arrived, and settle it"
 	}
 	return "nothing now: the outcome follows below"
 }
 
-func settling(f CardFacts) string {
-	if a, ok := f.Service.Action(f.Ticket.Proposal.Action); ok && a.Settle > 0 {
-		return " once it has settled for " + Age(a.Settle)
+// awaited is what has to be known before anything else is done.
+func awaited(f CardFacts) string {
+	switch f.Course.Effect {
+	case "", "started":
+		return "its target has to answer"
+	case "in-doubt":
+		return "its target is asked whether it arrived"
+	case "unknown":
+		return "somebody has to say whether it arrived"
 	}
-	return " once it has settled"
+	if a, ok := f.Service.Action(f.Ticket.Proposal.Action); ok && a.Settle > 0 {
+		return "what came of it is measured once it has settled for " + Age(a.Settle)
+	}
+	return "what came of it is measured once it has settled"
 }
 
 // endedLead is that of a ticket which ended without an effect that people allowed.
@@ -174,6 +187,9 @@ func endedLead(l *Lead, f CardFacts) {
 		l.Why, l.Until = "withdrawn before an answer: "+reasonWords(t.Reason), nothing
 	default:
 		l.Why, l.Until = "void: "+reasonWords(t.Reason), nothing
+		if t.Reason != "recovered" {
+			l.Until += ", and the on-call is paged"
+		}
 	}
 	if !f.Course.SentAt.IsZero() {
 		// It cannot be, but if the record says so then so does the card.
@@ -182,7 +198,6 @@ func endedLead(l *Lead, f CardFacts) {
 	} else if v := f.Course.VoidReason; v != "" {
 		l.Until += "; its claim ended unsent: " + reasonWords(v)
 	}
-	l.Why, l.Until = OneLine(l.Why, MaxLine), OneLine(l.Until, MaxLine)
 	l.Do = look("nothing can be answered here any more", f)
 }
 
@@ -191,7 +206,7 @@ func notDone(f CardFacts) string {
 }
 
 func look(what string, f CardFacts) string {
-	return OneLine(what+"; setpoint explain "+Argument(f.Ticket.Service)+" tells more", MaxLine)
+	return what + "; setpoint explain " + Argument(f.Ticket.Service) + " tells more"
 }
 
 // whoSaid names those who approved, or who denied, and the last reason given.

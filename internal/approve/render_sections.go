@@ -30,11 +30,18 @@ func sections(f CardFacts) []Section {
 		{"Measured at " + Moment(f.Assessment.At, f.Now), Measured(f.Assessment)},
 		{"Tried in this episode", newest(tried)},
 		{"Why a person is asked", oldest(why)},
-		{"Who may approve", oldest(missing(t))},
+		{"Who has to approve", oldest(missing(t))},
 		{"Answers so far", newest(answers)},
 		{"To take it back", undo(f)},
 		{"Autonomy budget left", balance(f)},
 		{"Key", []string{OneLine(string(t.Key), MaxLine)}},
+	}
+	if t.State != Open {
+		all[2].Heading, all[3].Lines = "Why a person was asked", nil
+	}
+	if t.State != Open && t.State != Approved {
+		// Nothing was done that could be taken back or paid for.
+		all[5].Lines, all[6].Lines = nil, nil
 	}
 	var out []Section
 	for _, s := range all {

@@ -131,7 +131,7 @@ func Would(svc spec.Service, p propose.Proposal) string {
 func Act(svc spec.Service, p propose.Proposal) string {
 	s := p.Action + Parameters(p.Parameters)
 	if a, ok := svc.Action(p.Action); ok {
-		s += " on " + a.Uses + " " + strings.TrimPrefix(a.Canonical(), a.Executor()+" ")
+		s += " on " + a.Uses + " " + spelt(strings.TrimPrefix(a.Canonical(), a.Executor()+" "))
 	} else {
 		s += ", which the documents do not name any more"
 	}
@@ -139,6 +139,14 @@ func Act(svc spec.Service, p propose.Proposal) string {
 		s += ", to take back " + orWord(p.Undoes, "what was done before")
 	}
 	return OneLine(s, MaxLine)
+}
+
+// spelt is a text in which nothing is hidden by what cleaning would take away.
+func spelt(s string) string {
+	if plain(s) {
+		return s
+	}
+	return strconv.QuoteToASCII(s)
 }
 
 // Did is one line: what was done, and what was measured after it.

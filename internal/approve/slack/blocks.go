@@ -56,7 +56,7 @@ func tailBlocks(c approve.Card) []slack.Block {
 		exact := &slack.RichTextPreformatted{
 			Type: slack.RTEPreformatted, Elements: []slack.RichTextSectionElement{slack.NewRichTextSectionTextElement(c.Exact, nil)},
 		}
-		blocks = append(blocks, slack.NewRichTextBlock("", rich("An approval executes these bytes and no others", true), exact))
+		blocks = append(blocks, slack.NewRichTextBlock("", rich(c.ExactHeading(), true), exact))
 	}
 	if b := contextBlock(c); b != nil {
 		blocks = append(blocks, b)
