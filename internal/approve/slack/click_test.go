@@ -302,6 +302,31 @@ func TestSlowLedger(t *testing.T) {
 	}
 }
 
+// A record that was made, and whose word came too late, stands: the person is told
+// once it is known, and whoever clicks again changes nothing.
+func TestLateRecordStands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, slow := newWorld(t)
+		slow.set(5*time.Second, false)
+		slow.tardy = true
+		payload := w.says(onCall, approveAction).payload(t)
+		if got := w.clicks.Handle(t.Context(), payload); got != slack.Failed {
+			t.Errorf("result = %q, want failed", got)
+		}
+		time.Sleep(time.Minute)
+		slow.set(0, false)
+		if got := w.clicks.Handle(t.Context(), payload); got != slack.Refused {
+			t.Errorf("the second click is %q, want refused", got)
+		}
+		if got := w.answers(); len(got) != 1 {
+			t.Errorf("answers = %q, want one", got)
+		}
+		log, replies := w.settled()
+		contains(t, "the log", log, "result=failed", "result=recorded", "code=already-answered")
+		contains(t, "the replies", strings.Join(replies, "\n"), "Click again", "is answered; it is checked again", "was already decided by slack:T1/U_ONCALL")
+	})
+}
+
 func TestFullDiskIsNotAcknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, slow := newWorld(t)

@@ -80,13 +80,21 @@ type slowStore struct {
 	mu    sync.Mutex
 	delay time.Duration
 	full  bool
+	// tardy: it is written at once, and says so late.
+	tardy bool
+	seen  bool
 }
 
 func (s *slowStore) Append(ctx context.Context, after ledger.Position, plan ledger.Plan) ([]ledger.Entry, error) {
 	s.mu.Lock()
-	delay, full := s.delay, s.full
+	delay, full, tardy := s.delay, s.full, s.tardy
+	s.seen = true
 	s.mu.Unlock()
-	time.Sleep(delay)
+	if tardy {
+		defer time.Sleep(delay)
+	} else {
+		time.Sleep(delay)
+	}
 	if full {
 		return nil, errors.New("no space left on device")
 	}
@@ -97,6 +105,12 @@ func (s *slowStore) set(delay time.Duration, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.delay, s.full = delay, full
+}
+
+func (s *slowStore) asked() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen
 }
 
 func newWorld(t *testing.T) (*world, *slowStore) {
