@@ -50,7 +50,7 @@ func courseNotes(f CardFacts) []Note {
 		ns = append(ns, Note{"claim-void", at, OneLine("the claim ended without a send: "+reasonWords(c.VoidReason), MaxLine)})
 	}
 	if !c.SentAt.IsZero() {
-		ns = append(ns, Note{"sent", c.SentAt, OneLine("sent at "+Moment(c.SentAt, f.Now)+": "+Act(f.Service, f.Ticket.Proposal), MaxLine)})
+		ns = append(ns, Note{"sent", c.SentAt, OneLine("sent at "+Moment(c.SentAt, f.Now)+": "+step(f), MaxLine)})
 		if c.Effect != "" && c.Effect != "started" {
 			ns = append(ns, Note{"effect-" + c.Effect, c.SentAt, effectNote(c)})
 		}

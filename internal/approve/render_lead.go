@@ -21,9 +21,9 @@ func lead(f CardFacts, noClick string) Lead {
 		l.Until = "it ended at " + Moment(f.Ticket.Expires, f.Now) + ": nothing was done, and the on-call is paged"
 		l.Do = look("nothing can be answered here any more", f)
 	case f.Ticket.State == Open:
-		l.Step = Would(f.Service, f.Ticket.Proposal)
+		l.Step = OneLine("would do: "+step(f), MaxLine)
 		if noClick == otherBytes {
-			l.Step = OneLine("was asked to do: "+f.Ticket.Proposal.Action+Parameters(f.Ticket.Proposal.Parameters)+", which would be something else now", MaxLine)
+			l.Step = OneLine("was asked to do: "+step(f)+", which would be something else now", MaxLine)
 		}
 		l.Why = "a person is asked because " + because(f)
 		l.Until = until(f)
@@ -37,6 +37,15 @@ func lead(f CardFacts, noClick string) Lead {
 	l.Until = OneLine("until: "+l.Until, MaxLine)
 	l.Do = OneLine("do: "+l.Do, MaxLine)
 	return l
+}
+
+// step is what was asked for. Where the documents say something else by now, their
+// target is not the one that was asked for.
+func step(f CardFacts) string {
+	if _, why := exact(f); why == otherBytes {
+		return f.Ticket.Proposal.Action + Parameters(f.Ticket.Proposal.Parameters)
+	}
+	return Act(f.Service, f.Ticket.Proposal)
 }
 
 // until says when an open ticket ends, and that silence does nothing. How long
@@ -106,7 +115,7 @@ func because(f CardFacts) string {
 // is under way, then it is judged.
 func approvedLead(l *Lead, f CardFacts) {
 	c, t := f.Course, f.Ticket
-	act := Act(f.Service, t.Proposal)
+	act := step(f)
 	l.Why = whoSaid(t, true, f)
 	switch {
 	case c.VoidReason != "":
@@ -142,7 +151,7 @@ func sentStep(f CardFacts) string {
 	if t.Outcome == "" && c.Effect == "applied" && c.JudgedAt.IsZero() {
 		t.Outcome = compare.OutcomePending
 	}
-	return OneLine("did: "+Act(f.Service, f.Ticket.Proposal)+" at "+Moment(c.SentAt, f.Now)+ended(t), MaxLine)
+	return OneLine("did: "+step(f)+" at "+Moment(c.SentAt, f.Now)+ended(t), MaxLine)
 }
 
 func underWay(c Course) string {
@@ -187,7 +196,7 @@ func endedLead(l *Lead, f CardFacts) {
 		l.Why, l.Until = "withdrawn before an answer: "+reasonWords(t.Reason), nothing
 	default:
 		l.Why, l.Until = "void: "+reasonWords(t.Reason), nothing
-		if t.Reason != "recovered" {
+		if t.Reason != "recovered" && t.Reason != "document-removed" {
 			l.Until += ", and the on-call is paged"
 		}
 	}
@@ -202,7 +211,7 @@ func endedLead(l *Lead, f CardFacts) {
 }
 
 func notDone(f CardFacts) string {
-	return OneLine("not done: "+Act(f.Service, f.Ticket.Proposal), MaxLine)
+	return OneLine("not done: "+step(f), MaxLine)
 }
 
 func look(what string, f CardFacts) string {

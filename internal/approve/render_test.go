@@ -168,7 +168,14 @@ func cardCases() map[string]approve.CardFacts {
 	})
 	add("expired", cardFacts(), func(f *approve.CardFacts) { end(approve.Expired, "nobody answered")(f); f.Now = at(16 * time.Minute) })
 	add("withdrawn", cardFacts(), func(f *approve.CardFacts) { met(f); end(approve.Withdrawn, "recovered")(f) })
-	add("void", approvedFacts(), end(approve.Void, "digest-changed"))
+	add("void", approvedFacts(), func(f *approve.CardFacts) {
+		f.Service.Remediation.Actions[0].Target.URL = "http://flags.internal/other"
+		end(approve.Void, "digest-changed")(f)
+	})
+	add("void-removed", cardFacts(), func(f *approve.CardFacts) {
+		f.Service.Remediation.Actions = nil
+		end(approve.Void, "document-removed")(f)
+	})
 	return cases
 }
 
@@ -388,7 +395,7 @@ func TestCardGist(t *testing.T) {
 }
 
 func TestFinal(t *testing.T) {
-	want := map[string]bool{"approved-unsent": true, "sent-failed": true, "judged": true, "denied": true, "expired": true, "withdrawn": true, "void": true}
+	want := map[string]bool{"approved-unsent": true, "sent-failed": true, "judged": true, "denied": true, "expired": true, "withdrawn": true, "void": true, "void-removed": true}
 	for name, f := range cardCases() {
 		if got := approve.RenderCard(f).Final; got != want[name] {
 			t.Errorf("%s: final %t, want %t", name, got, want[name])
