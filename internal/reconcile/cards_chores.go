@@ -15,7 +15,7 @@ import (
 
 // boardTimeout bounds one request to the channel. It is shorter than
 // approve.PostFor, so that nobody looks for a post that is still under way.
-const boardTimeout = 10 * time.Second
+const boardTimeout = 20 * time.Second
 
 // maxChores bounds how much is done for one card at a time; a card that changes
 // in between is rendered anew.
@@ -163,8 +163,8 @@ func (r *Reconciler) choreDone(chore approve.Chore, p approve.Posted, failure er
 	case errors.As(failure, &limited):
 		r.cards.leave(now.Add(limited.After), now)
 	}
-	r.log.Warn("card not brought up to date", "ticket", p.Ticket, "chore", chore, "failures", p.Failures+1, "error", failure)
-	if p.Failures == 0 {
+	r.log.Warn("card not brought up to date", "ticket", p.Ticket, "chore", chore, "failed before", p.Failures, "error", failure)
+	if limited == nil && p.Failures == 0 {
 		r.tellSoon()
 	}
 }
@@ -234,8 +234,7 @@ func adopted(p approve.Posted, m approve.Message) approve.Posted {
 			return p
 		}
 	}
-	m.Shows, m.Gone = "", false
-	p.Closed = false
+	m.Gone, p.Closed = false, false
 	return p.With(m)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/budget"
+	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
@@ -23,7 +24,7 @@ func (r *Reconciler) cardFacts(s *ledger.State, f *fleet, t approve.Ticket, char
 	}
 	known, _ := s.Service(t.Service)
 	facts := approve.CardFacts{
-		Ticket: t, Service: svc, Assessment: f.assessments[t.Service], Tried: triedBefore(s, known, t),
+		Ticket: t, Service: svc, Assessment: asRecorded(f.assessments[t.Service], known), Tried: triedBefore(s, known, t),
 		Course: courseOf(s, t), Storm: stormText(s), Now: now,
 	}
 	if known.Episode == t.Episode {
@@ -36,6 +37,15 @@ func (r *Reconciler) cardFacts(s *ledger.State, f *fleet, t approve.Ticket, char
 		facts.Balance = &balance
 	}
 	return facts
+}
+
+// asRecorded is what this process sees, under the state that is recorded: two
+// replicas that do not see the same take no turns at the card.
+func asRecorded(a compare.Assessment, known ledger.Service) compare.Assessment {
+	if known.State != "" && known.State != a.State {
+		a.State, a.Reason = known.State, known.Reason
+	}
+	return a
 }
 
 // triedBefore is what was tried in the ticket's episode, but for what the ticket
@@ -73,5 +83,5 @@ func stormText(s *ledger.State) string {
 	if !s.Storm.Holds() {
 		return ""
 	}
-	return fmt.Sprintf("the storm brake is on since %s: %s", s.Storm.Since.UTC().Format("15:04:05Z"), s.Storm.Storm)
+	return fmt.Sprintf("%s, since %s", s.Storm.Storm, s.Storm.Since.UTC().Format("15:04:05Z"))
 }

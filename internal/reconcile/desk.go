@@ -104,6 +104,7 @@ func (d *Desk) Sighted(ctx context.Context, ticket string, m approve.Message) er
 	if err := d.catchUp(ctx); err != nil {
 		return err
 	}
+	m.Shows = "" // whatever it showed, it was clicked
 	fresh := false
 	err := d.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
 		if s.Tickets[ticket] == nil {
