@@ -22,24 +22,23 @@ func (s *Slack) writable(id, archived string) (*channel, *refusal) {
 	return c, nil
 }
 
-// content reads text and blocks. given tells blocks that are absent from an
-// empty list.
-func (s *Slack) content(v url.Values, longest int) (content version, given bool, no *refusal) {
+// content reads text and blocks.
+func (s *Slack) content(v url.Values, longest int) (content version, no *refusal) {
 	raw := v.Get("blocks")
 	content.text = v.Get("text")
 	if raw != "" {
 		if content.blocks, no = parseBlocks(raw); no != nil {
-			return version{}, false, no
+			return version{}, no
 		}
 		s.nameBlocks(content.blocks)
 	}
 	switch {
 	case content.text == "" && len(content.blocks) == 0 && v.Get("attachments") == "":
-		return version{}, false, refuse("no_text")
+		return version{}, refuse("no_text")
 	case utf8.RuneCountInString(content.text) > longest:
-		return version{}, false, refuse("msg_too_long")
+		return version{}, refuse("msg_too_long")
 	}
-	return content, raw != "", nil
+	return content, nil
 }
 
 // nameBlocks gives ids to what has none, as Slack does.
@@ -70,7 +69,7 @@ func (s *Slack) postMessage(v url.Values) (map[string]any, *refusal) {
 	if text := []rune(v.Get("text")); len(text) > longestPost {
 		v.Set("text", string(text[:longestPost]))
 	}
-	content, _, no := s.content(v, longestPost)
+	content, no := s.content(v, longestPost)
 	if no != nil {
 		return nil, no
 	}
@@ -115,7 +114,7 @@ func (s *Slack) update(v url.Values) (map[string]any, *refusal) {
 	case m.user != Bot:
 		return nil, refuse("cant_update_message")
 	}
-	content, _, no := s.content(v, longestUpdate)
+	content, no := s.content(v, longestUpdate)
 	if no != nil {
 		return nil, no
 	}
@@ -147,7 +146,7 @@ func (s *Slack) postEphemeral(v url.Values) (map[string]any, *refusal) {
 	if _, known := s.people[v.Get("user")]; !known {
 		return nil, refuse("user_not_in_channel")
 	}
-	content, _, no := s.content(v, longestPost)
+	content, no := s.content(v, longestPost)
 	if no != nil {
 		return nil, no
 	}
