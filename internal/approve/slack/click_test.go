@@ -209,6 +209,10 @@ func TestClickedCardsAreNoted(t *testing.T) {
 		if diff := cmp.Diff([]string{one, one, one}, w.desk.sighted); diff != "" {
 			t.Errorf("noted cards (-want +got):\n%s", diff)
 		}
+		want := []approve.Message{{Channel: channel, ID: card}}
+		if diff := cmp.Diff(want, w.state().Cards[w.ticket].Messages); diff != "" {
+			t.Errorf("the ledger's messages of the card (-want +got):\n%s", diff)
+		}
 	})
 }
 

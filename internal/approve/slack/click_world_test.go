@@ -60,11 +60,11 @@ type desk struct {
 	acked   []string
 }
 
-func (d *desk) Sighted(_ context.Context, ticket string, m approve.Message) error {
+func (d *desk) Sighted(ctx context.Context, ticket string, m approve.Message) error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.sighted = append(d.sighted, ticket+" "+m.Channel+" "+m.ID)
-	return nil
+	d.mu.Unlock()
+	return d.Desk.Sighted(ctx, ticket, m)
 }
 
 func (d *desk) Ack(ctx context.Context, page, by, via string) error {
