@@ -7,6 +7,8 @@
 //	shop        three services that really degrade, and the actuator that changes them
 //	model       an OpenAI-compatible endpoint whose brain is a rules file
 //	pager       a receiver of pages that writes down what people would see
+//	fakeslack   a Slack on loopback, with people who click
+//	fault       how the stand-ins misbehave, for so many requests or so long
 //	cut         slo/ with every duration cut by one factor
 //	scenario    the evals, in simulated time
 //	incident    public incidents against the whole loop, in simulated time

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/lab/fault"
 )
 
 // maxBody bounds a request.
@@ -67,10 +69,9 @@ func (s *Slack) api(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	call := Call{Method: name, Channel: values.Get("channel"), TS: values.Get("ts"), Heard: true}
-	fault := s.fault(name)
-	on, said := fault.before(w, req, s.ended)
-	if !on {
-		call.Error, call.Heard = said, said != "dropped" && said != "hung up"
+	treated := s.fault(name)
+	if said := s.before(treated, w, req); said != "" {
+		call.Error, call.Heard = said, said != fault.Dropped && said != fault.HungUp
 		s.journal(call)
 		return
 	}
@@ -80,11 +81,11 @@ func (s *Slack) api(w http.ResponseWriter, req *http.Request) {
 	if ts, ok := answer["ts"].(string); ok {
 		call.TS = ts
 	}
-	call.Heard = !fault.DropReply
+	call.Heard = !treated.DropReply
 	s.journal(call)
-	if fault.DropReply {
-		_ = fault.wait(req, s.ended)
-		abort(w)
+	if treated.DropReply {
+		_ = treated.Wait(req, s.ended)
+		fault.Abort(w)
 		return
 	}
 	w.Header().Set("X-OAuth-Scopes", s.provided(token))

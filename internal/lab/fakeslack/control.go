@@ -7,11 +7,13 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 )
 
 // Control lets another process see and change what this Slack holds.
 //
 //	PUT    /control/fault?method=chat.update&next=2   the body is a Fault; no next: until it is ended
+//	PUT    /control/fault?method=*&for=10m            until so long from now
 //	DELETE /control/fault?method=chat.update          no method: all
 //	GET    /control/messages?channel=C…               no channel: the first one
 //	DELETE /control/message?ticket=… | ?channel=C…&ts=…
@@ -104,10 +106,22 @@ func (s *Slack) putFault(w http.ResponseWriter, req *http.Request) {
 			err = errors.New("next is how many requests, at least 1")
 		}
 	}
-	if err == nil {
+	if err == nil && q.Has("for") {
+		err = s.downFor(name, q.Get("for"), f)
+	} else if err == nil {
 		s.Fail(name, next, f)
 	}
 	done(w, err)
+}
+
+func (s *Slack) downFor(name, text string, f Fault) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return fmt.Errorf("for is a duration such as 10m, not %q", text)
+	}
+	now := s.o.Now()
+	s.Down(name, now, now.Add(d), f)
+	return nil
 }
 
 // firstChannel is the one that a request means when it names none.

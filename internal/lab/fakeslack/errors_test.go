@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -221,6 +222,9 @@ func TestMissingScope(t *testing.T) {
 	}
 }
 
+// broken is a connection that ended without an answer.
+func broken(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) }
+
 // TestFaults: each fault as the real client sees it, and what was done.
 func TestFaults(t *testing.T) {
 	t.Parallel()
@@ -236,8 +240,8 @@ func TestFaults(t *testing.T) {
 		"Limited":     {fakeslack.Fault{Status: 429, RetryAfter: 7}, func(err error) bool { return errors.As(err, &limited) && limited.RetryAfter == 7*time.Second }, false, true},
 		"RateLimited": {fakeslack.Fault{Error: "ratelimited"}, func(err error) bool { return errors.As(err, &limited) && limited.RetryAfter == 30*time.Second }, false, true},
 		"Down":        {fakeslack.Fault{Status: 503}, func(err error) bool { return errors.As(err, &status) && status.Code == 503 }, false, true},
-		"DropReply":   {fakeslack.Fault{DropReply: true}, func(err error) bool { return errors.Is(err, io.EOF) }, true, false},
-		"DropRequest": {fakeslack.Fault{DropRequest: true}, func(err error) bool { return errors.Is(err, io.EOF) }, false, false},
+		"DropReply":   {fakeslack.Fault{DropReply: true}, func(err error) bool { return broken(err) }, true, false},
+		"DropRequest": {fakeslack.Fault{DropRequest: true}, func(err error) bool { return broken(err) }, false, false},
 		"Hang":        {fakeslack.Fault{Hang: fakeslack.Duration(time.Hour)}, func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }, false, false},
 		"HangDone":    {fakeslack.Fault{Hang: fakeslack.Duration(time.Hour), DropReply: true}, func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }, true, false},
 		"Slow":        {fakeslack.Fault{Hang: fakeslack.Duration(time.Millisecond)}, func(err error) bool { return err == nil }, true, true},

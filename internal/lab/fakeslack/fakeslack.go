@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/lab/fault"
 )
 
 // The names that a Slack without options has.
@@ -86,6 +88,8 @@ type Slack struct {
 	// ended is closed by Close.
 	ended chan struct{}
 	once  sync.Once
+	// faults guards itself.
+	faults fault.Book
 
 	mu sync.Mutex
 	// base is this Slack's own URL, learned from the requests.
@@ -94,7 +98,6 @@ type Slack struct {
 	ids      int
 	channels map[string]*channel
 	people   map[string]Person
-	faults   map[string][]*pending
 	calls    []Call
 	// taken are the scopes that were taken away, revoked the tokens.
 	taken, revoked map[string]bool
@@ -114,7 +117,7 @@ type channel struct {
 func New(o Options) *Slack {
 	s := &Slack{
 		o: o.filled(), ended: make(chan struct{}), channels: map[string]*channel{}, people: map[string]Person{},
-		faults: map[string][]*pending{}, taken: map[string]bool{}, revoked: map[string]bool{}, hooks: map[string]*hook{},
+		taken: map[string]bool{}, revoked: map[string]bool{}, hooks: map[string]*hook{},
 		hub: hub{tickets: map[string]bool{}, envelopes: map[string]*envelope{}},
 	}
 	for _, c := range s.o.Channels {

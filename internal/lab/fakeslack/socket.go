@@ -62,8 +62,8 @@ func (s *Slack) open(url.Values) (map[string]any, *refusal) {
 
 // link opens a socket for a ticket, and reads it until it ends.
 func (s *Slack) link(w http.ResponseWriter, req *http.Request) {
-	fault := s.fault(SocketMethod)
-	if on, _ := fault.before(w, req, s.ended); !on {
+	treated := s.fault(SocketMethod)
+	if s.before(treated, w, req) != "" {
 		return
 	}
 	if !s.useTicket(req.URL.Query().Get("ticket")) {
@@ -76,7 +76,7 @@ func (s *Slack) link(w http.ResponseWriter, req *http.Request) {
 		return // The upgrader has answered.
 	}
 	defer func() { _ = conn.Close() }()
-	if fault.DropReply {
+	if treated.DropReply {
 		return
 	}
 	l, count := s.join(conn)
