@@ -50,18 +50,18 @@ func TestNoClick(t *testing.T) {
 		"ParameterName": {change: func(f *approve.CardFacts) {
 			f.Ticket.Proposal.Parameters = propose.Parameters{"vers\u200bion": "v41"}
 		}, want: "holds U+200B"},
-		"TargetURL":     {change: target(func(t *spec.Target) { t.URL = "http://flags.internal/check\u2060out" }), want: "the target holds U+2060"},
-		"StatusURL":     {change: target(func(t *spec.Target) { t.StatusURL = "http://fl\u0430gs.internal/" }), want: "the target holds U+0430"},
-		"Program":       {change: target(func(t *spec.Target) { t.Argv = []string{"/bin/x", "a\u202eb"} }), want: "the target holds U+202E"},
-		"ServiceName":   {change: func(f *approve.CardFacts) { f.Ticket.Service = "check\u00adout" }, want: "the service holds U+00AD"},
-		"OtherTarget":   {change: target(func(t *spec.Target) { t.URL = "http://flags.internal/other" }), stale: true, want: "not what was asked for"},
-		"OtherValue":    {change: param("v40"), stale: true, want: "not what was asked for"},
-		"OtherKey":      {change: func(f *approve.CardFacts) { f.Ticket.Key = "checkout:1764418200-600" }, stale: true, want: "not what was asked for"},
-		"NoAction":      {change: func(f *approve.CardFacts) { f.Service.Remediation.Actions = nil }, stale: true, want: "no document has an action rollback-flag of checkout"},
-		"NoDocument":    {change: func(f *approve.CardFacts) { f.Service = spec.Service{Name: "checkout"} }, stale: true, want: "no document has an action"},
-		"NoDigest":      {change: func(f *approve.CardFacts) { f.Ticket.Digest = "" }, stale: true, want: "not what was asked for"},
-		"Storm":         {change: func(f *approve.CardFacts) { f.Storm = "9 of 20" }, want: "the storm brake is on"},
-		"Overdue":       {change: func(f *approve.CardFacts) { f.Now = at(15 * time.Minute) }, want: "the time for an answer is over"},
+		"TargetURL":   {change: target(func(t *spec.Target) { t.URL = "http://flags.internal/check\u2060out" }), want: "the target holds U+2060"},
+		"StatusURL":   {change: target(func(t *spec.Target) { t.StatusURL = "http://fl\u0430gs.internal/" }), want: "the target holds U+0430"},
+		"Program":     {change: target(func(t *spec.Target) { t.Argv = []string{"/bin/x", "a\u202eb"} }), want: "the target holds U+202E"},
+		"ServiceName": {change: func(f *approve.CardFacts) { f.Ticket.Service = "check\u00adout" }, want: "the service holds U+00AD"},
+		"OtherTarget": {change: target(func(t *spec.Target) { t.URL = "http://flags.internal/other" }), stale: true, want: "not what was asked for"},
+		"OtherValue":  {change: param("v40"), stale: true, want: "not what was asked for"},
+		"OtherKey":    {change: func(f *approve.CardFacts) { f.Ticket.Key = "checkout:1764418200-600" }, stale: true, want: "not what was asked for"},
+		"NoAction":    {change: func(f *approve.CardFacts) { f.Service.Remediation.Actions = nil }, stale: true, want: "no document has an action rollback-flag of checkout"},
+		"NoDocument":  {change: func(f *approve.CardFacts) { f.Service = spec.Service{Name: "checkout"} }, stale: true, want: "no document has an action"},
+		"NoDigest":    {change: func(f *approve.CardFacts) { f.Ticket.Digest = "" }, stale: true, want: "not what was asked for"},
+		"Storm":       {change: func(f *approve.CardFacts) { f.Storm = "9 of 20" }, want: "the storm brake is on"},
+		"Overdue":     {change: func(f *approve.CardFacts) { f.Now = at(15 * time.Minute) }, want: "the time for an answer is over"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
