@@ -46,6 +46,7 @@ func (s *Server) routes() {
 	s.handle("/-/reload", http.MethodPost, s.reload)
 	s.handle("/hooks/alertmanager", http.MethodPost, s.alertmanager)
 	s.handle("/hooks/changes", http.MethodPost, s.change)
+	s.methods("/hooks/pagerduty", map[string]http.HandlerFunc{http.MethodPost: s.pagerduty})
 	metrics := promhttp.HandlerFor(s.o.Gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true})
 	s.methods("/metrics", map[string]http.HandlerFunc{http.MethodGet: metrics.ServeHTTP})
 	s.methods("/-/healthy", map[string]http.HandlerFunc{http.MethodGet: healthy})

@@ -32,6 +32,9 @@ type Options struct {
 	Reload func(context.Context) error
 	// Hint asks for an early pass of a service.
 	Hint func(service string)
+	// PagerDuty are the receivers whose acknowledgements are taken; none: there is
+	// no /hooks/pagerduty.
+	PagerDuty []PagerDuty
 	// Tokens are those of web.tokensFile; none: no writes over TCP.
 	Tokens   func() Tokens
 	Gatherer prometheus.Gatherer
