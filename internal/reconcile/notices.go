@@ -138,6 +138,7 @@ func (r *Reconciler) noticeFacts(f *fleet, svc spec.Service, now time.Time) step
 	r.book.view(func(s *ledger.State) { recorded(&n, s) })
 	if r.book.broken() != nil {
 		r.remembered(&n)
+		unjudged(&n)
 	}
 	r.present(&n)
 	return n
@@ -145,15 +146,38 @@ func (r *Reconciler) noticeFacts(f *fleet, svc spec.Service, now time.Time) step
 
 // present counts from what this process saw where the ledger's times lie in the
 // future: after a clock that was set back nobody would be told of anything until
-// that future has come.
+// that future has come. It does so, too, where the ledger heard of the same state
+// much later, because it could not be written: the wait of people began when it
+// was seen, and would begin anew when the ledger is back.
 func (r *Reconciler) present(n *step.NoticeFacts) {
 	r.mu.Lock()
 	seen, ok := r.sightings[n.Service.Name]
 	r.mu.Unlock()
+	late := seen.since.Add(2 * r.o.Config.Sweep.Interval)
+	same := seen.state == n.State.State && seen.state != compare.Met
 	for _, since := range []*time.Time{&n.State.Since, &n.State.EpisodeSince} {
-		if ok && since.After(n.Now) {
+		if ok && (since.After(n.Now) || same && since.After(late)) {
 			*since = seen.since
 		}
+	}
+}
+
+// unjudged: while the ledger cannot be used nobody judges what was sent, so the
+// time in which it may still help ends by the clock.
+func unjudged(n *step.NoticeFacts) {
+	if n.InFlight == nil || n.InFlight.InDoubt() {
+		return
+	}
+	over := n.InFlight.Claim.Expires
+	if n.InFlight.Effect.Judged() {
+		judge := time.Duration(0)
+		for _, o := range n.Service.Objectives {
+			judge = max(judge, o.JudgeWindow)
+		}
+		over = n.InFlight.AppliedAt.Add(n.InFlight.Claim.Action.Settle + judge)
+	}
+	if !n.Now.Before(over) {
+		n.InFlight = nil
 	}
 }
 
