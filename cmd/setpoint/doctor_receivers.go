@@ -12,7 +12,9 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/config"
 	"github.com/setpoint-dev/setpoint/internal/escalate/alertmanager"
+	siren "github.com/setpoint-dev/setpoint/internal/escalate/command"
 	"github.com/setpoint-dev/setpoint/internal/execute"
+	execcommand "github.com/setpoint-dev/setpoint/internal/execute/command"
 )
 
 // receiverChecks look whether people could be told. No page is sent.
@@ -21,7 +23,7 @@ func (e *examination) receiverChecks() []examine {
 	if len(e.site.cfg.Receivers) == 0 {
 		out = append(out, examine{group: aboutReceivers, limit: localLimit, run: func(context.Context) []checkItem {
 			return []checkItem{subject{aboutReceivers, ""}.warned("no receiver is configured: nobody is told of what cannot be done",
-				"name an Alertmanager or a webhook under receivers in setpoint.yaml")}
+				"name one under receivers in setpoint.yaml: alertmanager, webhook, pagerduty, slack or command")}
 		}})
 	}
 	for _, r := range e.site.cfg.Receivers {
@@ -29,17 +31,7 @@ func (e *examination) receiverChecks() []examine {
 			return []checkItem{e.receiverItem(ctx, r)}
 		}})
 	}
-	return append(out, examine{group: aboutReceivers, subject: "slack", limit: localLimit, run: func(context.Context) []checkItem {
-		return []checkItem{slackItem(e.site.cfg)}
-	}})
-}
-
-func slackItem(cfg config.Config) checkItem {
-	s := subject{"receivers/slack", "slack"}
-	if cfg.Slack == nil {
-		return s.skipped("not configured: approvals are asked over the socket and the HTTP API")
-	}
-	return s.skipped("configured, and not in this version: answer with `setpoint approve` and `setpoint deny`")
+	return append(out, examine{group: aboutReceivers, subject: "slack", limit: remoteLimit, run: e.slackItems})
 }
 
 func (e *examination) receiverItem(ctx context.Context, r config.Receiver) checkItem {
@@ -48,33 +40,50 @@ func (e *examination) receiverItem(ctx context.Context, r config.Receiver) check
 		return e.alertmanagerItem(ctx, r)
 	case r.Webhook != nil:
 		return e.webhookItem(ctx, r)
+	case r.PagerDuty != nil:
+		return pagerdutyItem(ctx, r)
+	case r.Command != nil:
+		return commandItem(r)
 	}
-	return subject{"receivers/" + receiverKind(r), r.Name}.skipped("its kind is not in this version, which has alertmanager and webhook")
+	return subject{"receivers/slack", r.Name}.skipped("its channel is looked at with the others of the workspace")
 }
 
-func receiverKind(r config.Receiver) string {
-	switch {
-	case r.PagerDuty != nil:
-		return "pagerduty"
-	case r.Slack != nil:
-		return "slack"
-	case r.Command != nil:
-		return "command"
+// pagerdutyItem connects and says nothing: any event may wake somebody. The keys
+// are read, and not tried.
+func pagerdutyItem(ctx context.Context, r config.Receiver) checkItem {
+	s := subject{"receivers/pagerduty", r.Name}
+	for _, f := range [][2]string{{"routingKeyFile", r.PagerDuty.RoutingKeyFile}, {"webhookSecretFile", r.PagerDuty.WebhookSecretFile}} {
+		if _, err := readSecret(f[0]+" of receiver "+r.Name, f[1]); err != nil {
+			return s.failed(err.Error(), fmt.Sprintf("write the key into %s, or change %s of receiver %s: no page reaches anybody through it until then", f[1], f[0], r.Name))
+		}
 	}
-	return "unknown"
+	u, err := url.Parse(r.PagerDuty.URL)
+	if err != nil || u.Hostname() == "" {
+		return s.failed("its url is malformed", "correct url of receiver "+r.Name+" in setpoint.yaml")
+	}
+	return connectVerdict(s, hostPort(u), u.Scheme == "https", connectTo(ctx, u))
+}
+
+// commandItem looks whether the program could be run, as it is looked at again
+// before each page. It is not run.
+func commandItem(r config.Receiver) checkItem {
+	s := subject{"receivers/command", r.Name}
+	path, err := siren.Resolve(r.Command.Argv[0])
+	file := ""
+	if err == nil {
+		file, err = execcommand.Check(path)
+	}
+	if err != nil {
+		return s.failed(execute.CleanText(err.Error(), execute.MaxDetail), "correct that, or argv of receiver "+r.Name+" in setpoint.yaml: no page reaches anybody through it until then")
+	}
+	return s.fine("%s can be run; it was not", file)
 }
 
 func (e *examination) alertmanagerItem(ctx context.Context, r config.Receiver) checkItem {
 	s := subject{"receivers/alertmanager", r.Name}
-	one := e.site
-	one.cfg.Receivers = []config.Receiver{r}
-	told, _, err := one.receivers(e.app.now, false)
+	am, err := e.site.alertmanager(r, e.app.now)
 	if err != nil {
 		return s.failed(execute.CleanText(err.Error(), execute.MaxDetail), "correct url of receiver "+r.Name+" in setpoint.yaml")
-	}
-	am, ok := told[0].(*alertmanager.Receiver)
-	if !ok {
-		return s.skipped("it is no Alertmanager")
 	}
 	status, err := am.Status(ctx)
 	return alertmanagerVerdict(s, status, err)

@@ -84,6 +84,9 @@ func wayItems(cfg config.Config) []checkItem {
 			out = append(out, wayVerdict("source "+src.Name, "url", src.URL))
 		}
 	}
+	if s := cfg.Slack; s != nil && readable(s.APIURL) {
+		out = append(out, wayVerdict("slack", "apiURL", s.APIURL))
+	}
 	return out
 }
 

@@ -157,8 +157,6 @@ func TestReceiverVerdicts(t *testing.T) {
 		"not trusted": {"the certificate", connect(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), resultFail, []string{"authority"}},
 		"no TLS":      {"the scheme", connect(tls.RecordHeaderError{Msg: "x"}), resultFail, []string{"http://"}},
 		"refused":     {"the server", connect(errors.New("connection refused")), resultFail, []string{"runs"}},
-		"no slack":    {"nothing to look at", slackItem(config.Config{}), resultSkip, []string{"not configured"}},
-		"slack":       {"not in this version", slackItem(config.Config{Slack: &config.Slack{}}), resultSkip, []string{"not in this version"}},
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	slackgo "github.com/slack-go/slack"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
@@ -72,6 +73,8 @@ type daemon struct {
 	shadowFault string
 	// decisions is nil without a decision log.
 	decisions *decisions
+	// slack is nil without Slack.
+	slack *slackgo.Client
 	// beside is what runs beside the loop until the agent stops.
 	beside []func(ctx context.Context)
 	// reloading keeps two reloads from mixing what they read.
@@ -151,6 +154,9 @@ func (a *app) daemon(ctx context.Context, s site, store *opened, log *slog.Logge
 		return nil, err
 	}
 	d.decisions.into(&w.options)
+	if err := d.connectSlack(); err != nil {
+		return nil, err
+	}
 	d.watchPolicies(ctx)
 	d.watchChanges()
 	return d, nil
@@ -176,8 +182,15 @@ func (d *daemon) serve(ctx context.Context) error {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
+	clicks, err := d.clicks(ctx)
+	if err != nil {
+		return err
+	}
 	if err := d.listen(ctx, g, server); err != nil {
 		return err
+	}
+	if clicks != nil {
+		g.Go(func() error { return clicks(ctx) })
 	}
 	for _, run := range d.beside {
 		g.Go(func() error {
