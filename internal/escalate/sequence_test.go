@@ -208,8 +208,8 @@ func TestStormGist(t *testing.T) {
 		}
 	}
 	second := gist(first, 90, time.Minute)
-	if gist(second, 91, 5*time.Minute) != second || gist(second, 91, 6*time.Minute) == second {
-		t.Errorf("after %q: %q, %q", second, gist(second, 91, 5*time.Minute), gist(second, 91, 6*time.Minute))
+	if gist(second, 91, 10*time.Minute) != second || gist(second, 91, 11*time.Minute) == second {
+		t.Errorf("after %q: %q, %q", second, gist(second, 91, 10*time.Minute), gist(second, 91, 11*time.Minute))
 	}
 	if from := gist("", 5, 0, "a", "b"); gist(from, 5, time.Hour, "a", "b") != from {
 		t.Errorf("the same sources are news: %q", from)

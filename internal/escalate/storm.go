@@ -69,13 +69,13 @@ func (a Affected) line() string {
 
 // StormGist is what makes the page of a storm worth sending again: another source
 // at fault, or more services than it told of. The latter is said a minute after the
-// storm began, when most of those that it takes have joined, and every five minutes
+// storm began, when most of those that it takes have joined, and every ten minutes
 // from then on: one message for each that joins would be a storm of messages. known
 // is the gist of the page that is open, "" without one; since is the storm's begin.
 func StormGist(known string, services int, sources []string, since, now time.Time) string {
 	step := 0
 	if age := now.Sub(since); age >= time.Minute {
-		step = 1 + int((age-time.Minute)/(5*time.Minute))
+		step = 1 + int((age-time.Minute)/(10*time.Minute))
 	}
 	at := strings.Join(sources, ",")
 	var told, toldAt int

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -21,15 +20,17 @@ import (
 // stormPage tells of all that is red in one page, at once, and names the sources
 // at fault: their own pages are held back meanwhile. It is not wanted where
 // nobody wants to hear of any of the services.
-func (r *Reconciler) stormPage(out map[string]escalate.Page, f *fleet, red []string, now time.Time) {
+func (r *Reconciler) stormPage(out map[string]escalate.Page, f *fleet, red []escalate.Affected, now time.Time) {
 	var at ledger.StormAt
-	r.book.view(func(s *ledger.State) { at = s.Storm })
-	if !at.Holds() {
-		return
-	}
-	var open bool
-	r.book.view(func(s *ledger.State) { p := s.Pages["storm"]; open = p != nil && p.EndedAt.IsZero() })
-	if len(red) == 0 && !open {
+	known := ""
+	open := false
+	r.book.view(func(s *ledger.State) {
+		if p := s.Pages["storm"]; p != nil && p.EndedAt.IsZero() {
+			known, open = p.Gist, true
+		}
+		at = s.Storm
+	})
+	if !at.Holds() || len(red) == 0 && !open {
 		return
 	}
 	w := f.weather(now)
@@ -47,9 +48,8 @@ func (r *Reconciler) stormPage(out map[string]escalate.Page, f *fleet, red []str
 	if len(red) > 0 {
 		text += ": " + some(red)
 	}
-	p := r.fleetPage("storm", escalate.Storm, text, now)
-	// One message for each doubling, and not one for each service that joins.
-	p.Gist = fmt.Sprintf("storm %d %v", bits.Len(uint(len(red))), w.Sources)
+	p := r.fleetPage("storm", escalate.Storm, text, now).Affecting(red)
+	p.Gist = escalate.StormGist(known, len(red), w.Sources, at.Since, now)
 	out["storm"] = p
 }
 
@@ -86,13 +86,17 @@ func (storm raging) speaksFor(n step.NoticeFacts) bool {
 	return !storm.since.IsZero() && red(n) && !n.State.EpisodeSince.After(storm.since.Add(n.Service.Remediation.EscalateWithin))
 }
 
-// some are the first of many names.
-func some(names []string) string {
-	const most = 12
-	if len(names) <= most {
-		return strings.Join(names, ", ")
+// some are the first of many names; the page's text has all.
+func some(all []escalate.Affected) string {
+	const most = 6
+	var names []string
+	for _, a := range all[:min(most, len(all))] {
+		names = append(names, a.Service)
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	if more := len(all) - len(names); more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // sourcePages are those of sources that leave services unknown.
@@ -156,7 +160,7 @@ func (r *Reconciler) audience(svc spec.Service, to step.Audience) []string {
 // itself mutes what it is sent, and shows it as muted, so it always gets it. One
 // that cannot be asked silences nothing: people would rather be woken twice.
 func (r *Reconciler) hushed(ctx context.Context, receiver string, p escalate.Page) bool {
-	if !p.EndedAt.IsZero() || r.isAlertmanager(receiver) {
+	if !p.EndedAt.IsZero() || p.Reason == escalate.Heartbeat || r.isAlertmanager(receiver) {
 		return false
 	}
 	for _, s := range r.o.Silencers {

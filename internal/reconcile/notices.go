@@ -23,23 +23,24 @@ import (
 // holds up its own pages alone.
 func (r *Reconciler) notices(ctx context.Context, f *fleet, now time.Time, wait bool) {
 	r.showCards(ctx, f, now)
-	pages := r.recordPages(ctx, f, r.wanted(f, now))
+	pages := r.recordPages(ctx, f, r.wanted(f, now), now)
 	for _, p := range pages {
-		for _, name := range escalate.Due(p, r.held(p), r.receiverRules(), now) {
+		for _, name := range r.due(p, r.held(p), now) {
 			rec := r.receiver(name)
 			if rec == nil || !r.outbox.begin(p.ID, name) {
 				continue
 			}
 			r.deliveries.Go(func() {
 				defer r.outbox.end(p.ID, name)
-				r.guard("delivering to "+name, func() { r.deliver(ctx, rec, p, now) })
+				r.guard("delivering to "+name, func() { r.deliver(ctx, rec, p) })
 			})
 		}
 	}
 	if wait {
 		r.deliveries.Wait()
 	}
-	r.tel.pages(pages)
+	r.tel.receivers.pages(pages)
+	r.showHeartbeats()
 }
 
 // wanted are the pages that should be open now, rendered.
@@ -50,7 +51,7 @@ func (r *Reconciler) wanted(f *fleet, now time.Time) map[string]escalate.Page {
 		services = append(services, spec.Service{Name: name})
 	}
 	blind := map[string][]string{}
-	var stormy []string
+	var stormy []escalate.Affected
 	w, rages, asking := r.waits(f, now), r.rages(f.set, now), r.asking(now)
 	for _, svc := range w.order(services) {
 		facts := r.noticeFacts(f, svc, now)
@@ -63,7 +64,7 @@ func (r *Reconciler) wanted(f *fleet, now time.Time) map[string]escalate.Page {
 			blind[source] = append(blind[source], svc.Name)
 		}
 		if red(facts) {
-			stormy = append(stormy, svc.Name)
+			stormy = append(stormy, escalate.Affected{Service: svc.Name, Assessment: facts.Assessment, Since: facts.State.Since})
 		}
 	}
 	r.stormPage(out, f, stormy, now)
@@ -72,6 +73,8 @@ func (r *Reconciler) wanted(f *fleet, now time.Time) map[string]escalate.Page {
 	}
 	r.exceptionPages(out, f.set, now)
 	r.conflictPages(out, now)
+	r.downPages(out, now)
+	r.heartbeats(out, now)
 	if trouble := r.rules().trouble(now); trouble != "" {
 		out["policy"] = r.fleetPage("policy", escalate.PolicyFault, trouble, now)
 	}

@@ -12,16 +12,27 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
-// outbox remembers when pages were last sent, so that re-posting needs no
-// entry. It is a cache: after a restart everything open is sent once more.
+// outbox remembers what the ledger does not say of deliveries: when a page was
+// sent once more without news, and what could not be recorded. It is a cache:
+// after a restart everything open is sent once more.
 type outbox struct {
-	mu   sync.Mutex
-	sent map[string]escalate.Delivery
+	mu sync.Mutex
+	// sent are deliveries by page and receiver.
+	sent map[string]map[string]sent
 	// sending are the deliveries under way, by page and receiver.
 	sending map[string]bool
 	// loose are pages that were sent although they could not be recorded. They
 	// are recorded, and ended, when the ledger can be written again.
 	loose map[string]escalate.Page
+	// unwanted are open pages of no episode that this process does not want.
+	unwanted map[string]unwanted
+}
+
+func newOutbox() outbox {
+	return outbox{
+		sent: map[string]map[string]sent{}, sending: map[string]bool{}, loose: map[string]escalate.Page{},
+		unwanted: map[string]unwanted{},
+	}
 }
 
 // begin reports whether a delivery may begin: none of that page to that
@@ -47,7 +58,11 @@ func (o *outbox) end(page, receiver string) {
 func (o *outbox) keep(pages map[string]escalate.Page) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	maps.Copy(o.loose, pages)
+	for id, p := range pages {
+		if p.Reason != escalate.Heartbeat {
+			o.loose[id] = p
+		}
+	}
 }
 
 // unrecorded are the pages that were kept.
@@ -67,23 +82,32 @@ func (o *outbox) recorded() {
 // recordPages appends pages that opened, changed or ended, and returns all
 // that some receiver may still have to hear of. Without a ledger it returns
 // what is wanted: people are told at least once.
-func (r *Reconciler) recordPages(ctx context.Context, f *fleet, wanted map[string]escalate.Page) []escalate.Page {
-	loose := r.outbox.unrecorded()
+func (r *Reconciler) recordPages(ctx context.Context, f *fleet, wanted map[string]escalate.Page, now time.Time) []escalate.Page {
+	plan := pagePlan{wanted: wanted, loose: r.outbox.unrecorded(), set: f.set}
+	r.book.view(func(s *ledger.State) { plan.over = r.outbox.lingered(s.Pages, wanted, now) })
 	// A ledger that is known to be broken is not waited for again: people first.
 	// The sweep tries whether it can be written.
 	err := r.book.broken()
 	if err == nil {
 		err = r.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
-			return append(looseDrafts(s, loose, wanted), pageDrafts(s, wanted, f.set)...), nil
+			plan.sent = r.outbox.lost()
+			return plan.drafts(s), nil
 		})
 	}
-	r.settleLoose(err, loose, wanted)
+	if err == nil {
+		for _, x := range plan.sent {
+			r.outbox.recordedOne(x.Delivery)
+		}
+		r.outbox.endedBy(plan.ended)
+	}
+	r.settleLoose(err, plan.loose, wanted)
 	var out []escalate.Page
 	r.book.view(func(s *ledger.State) {
 		for _, id := range sortedKeys(s.Pages) {
 			p := *s.Pages[id]
 			if fresh, ok := wanted[id]; ok && p.EndedAt.IsZero() {
-				fresh.AckedBy, fresh.Reason, fresh.Since = p.AckedBy, p.Reason, p.Since
+				fresh = fresh.Acknowledged(p)
+				fresh.Reason, fresh.Since = p.Reason, p.Since
 				p = fresh
 			}
 			out = append(out, p)
@@ -111,12 +135,18 @@ func (r *Reconciler) settleLoose(err error, loose, wanted map[string]escalate.Pa
 	}
 }
 
-// keepLoose puts the unrecorded pages where a restart finds them.
+// keepLoose puts the unrecorded pages where a restart finds them, with the
+// receivers that may hold them.
 func (r *Reconciler) keepLoose() {
 	if r.o.Loose == nil {
 		return
 	}
-	if err := r.o.Loose.KeepPages(r.outbox.unrecorded()); err != nil {
+	pages := r.outbox.unrecorded()
+	for id, p := range pages {
+		p.Receivers = r.outbox.mayHold(p)
+		pages[id] = p
+	}
+	if err := r.o.Loose.KeepPages(pages); err != nil {
 		r.log.Error("pages that are not recorded could not be kept for a restart", "error", err)
 	}
 }
@@ -134,46 +164,92 @@ func (r *Reconciler) foundLoose() {
 	r.outbox.keep(pages)
 }
 
-// looseDrafts record pages that were sent while the ledger could not be
-// written, and end at once those that are no longer wanted: a receiver must not
-// keep what nothing ends.
-func looseDrafts(s *ledger.State, loose, wanted map[string]escalate.Page) []ledger.Draft {
-	var drafts []ledger.Draft
-	for _, id := range sortedKeys(loose) {
-		if known := s.Pages[id]; known != nil && known.EndedAt.IsZero() {
-			continue
+// pagePlan brings the recorded pages to the wanted ones.
+type pagePlan struct {
+	wanted, loose map[string]escalate.Page
+	set           spec.Set
+	// over are the pages of no episode that may end now, by id, with the content
+	// that nobody wants any more.
+	over map[string]string
+	// sent are deliveries that could not be recorded when they were made.
+	sent []sent
+	// ended are the pages of no episode that the drafts end.
+	ended []string
+}
+
+// drafts are the pages first, then who holds them, then what ends.
+func (p *pagePlan) drafts(s *ledger.State) []ledger.Draft {
+	p.ended = nil
+	drafts := append(p.open(s), p.deliveries(s)...)
+	for _, id := range sortedKeys(s.Pages) {
+		if reason := p.endOf(s, *s.Pages[id]); reason != "" {
+			drafts = append(drafts, pageEnd(*s.Pages[id], reason))
 		}
-		if _, still := wanted[id]; still {
-			continue
+	}
+	for _, id := range sortedKeys(p.loose) {
+		if p.stray(s, id) && p.loose[id].Service != "" {
+			drafts = append(drafts, pageEnd(p.loose[id], "recovered"))
 		}
-		p := loose[id]
-		drafts = append(drafts, ledger.Draft{Kind: ledger.KindPage, Service: p.Service, Body: p})
-		// Which of them got it is not known any more; an end too many is harmless.
-		for _, name := range p.Receivers {
-			d := escalate.Delivery{Page: id, Receiver: name, First: p.Since, Sent: p.Since, Tried: p.Since}
-			drafts = append(drafts, ledger.Draft{Kind: ledger.KindDelivery, Service: p.Service, Body: d})
-		}
-		drafts = append(drafts, ledger.Draft{Kind: ledger.KindPageEnd, Service: p.Service, Body: ledger.PageEnd{Page: id, Reason: "recovered"}})
 	}
 	return drafts
 }
 
-// pageDrafts are the entries that bring the recorded pages to the wanted ones.
-func pageDrafts(s *ledger.State, wanted map[string]escalate.Page, set spec.Set) []ledger.Draft {
+func pageEnd(p escalate.Page, reason string) ledger.Draft {
+	return ledger.Draft{Kind: ledger.KindPageEnd, Service: p.Service, Body: ledger.PageEnd{Page: p.ID, Reason: reason}}
+}
+
+// stray reports whether a page was sent while the ledger could not be written and
+// is no longer wanted: a receiver must not keep what nothing ends.
+func (p *pagePlan) stray(s *ledger.State, id string) bool {
+	known := s.Pages[id]
+	_, still := p.wanted[id]
+	return !still && (known == nil || !known.EndedAt.IsZero())
+}
+
+// open are the pages that open or say something new, and strays.
+func (p *pagePlan) open(s *ledger.State) []ledger.Draft {
 	var drafts []ledger.Draft
-	for _, id := range sortedKeys(wanted) {
-		if known := s.Pages[id]; known == nil || !known.EndedAt.IsZero() || news(*known, wanted[id]) {
-			drafts = append(drafts, ledger.Draft{Kind: ledger.KindPage, Service: wanted[id].Service, Body: wanted[id]})
+	for _, id := range sortedKeys(p.loose) {
+		if p.stray(s, id) {
+			drafts = append(drafts, ledger.Draft{Kind: ledger.KindPage, Service: p.loose[id].Service, Body: p.loose[id]})
 		}
 	}
-	for _, id := range sortedKeys(s.Pages) {
-		if reason := endOf(s, *s.Pages[id], wanted, set); reason != "" {
-			drafts = append(drafts, ledger.Draft{
-				Kind: ledger.KindPageEnd, Service: s.Pages[id].Service, Body: ledger.PageEnd{Page: id, Reason: reason},
-			})
+	for _, id := range sortedKeys(p.wanted) {
+		if known := s.Pages[id]; known == nil || !known.EndedAt.IsZero() || news(*known, p.wanted[id]) {
+			drafts = append(drafts, ledger.Draft{Kind: ledger.KindPage, Service: p.wanted[id].Service, Body: p.wanted[id]})
 		}
 	}
 	return drafts
+}
+
+// deliveries are those that were made while the ledger could not be written. Of a
+// page that an earlier process sent it is not known who holds it: its receivers
+// are told all of it.
+func (p *pagePlan) deliveries(s *ledger.State) []ledger.Draft {
+	var drafts []ledger.Draft
+	known := map[string]bool{}
+	for _, d := range p.sent {
+		known[d.Page] = true
+		_, wanted := p.wanted[d.Page]
+		_, loose := p.loose[d.Page]
+		if s.Pages[d.Page] != nil || wanted || loose {
+			drafts = append(drafts, delivered(d.service, d.present(s)))
+		}
+	}
+	for _, id := range sortedKeys(p.loose) {
+		if !p.stray(s, id) || known[id] {
+			continue
+		}
+		for _, name := range p.loose[id].Receivers {
+			d := escalate.Delivery{Page: id, Receiver: name, Tried: p.loose[id].Since}
+			drafts = append(drafts, delivered(p.loose[id].Service, d))
+		}
+	}
+	return drafts
+}
+
+func delivered(service string, d escalate.Delivery) ledger.Draft {
+	return ledger.Draft{Kind: ledger.KindDelivery, Service: service, Body: d}
 }
 
 // news: what the page says now differs from what is recorded. Numbers alone
@@ -185,86 +261,25 @@ func news(known, wanted escalate.Page) bool {
 // endOf says why an open page ends now; "" while it stays. An episode's page
 // stays until the episode ends by measurement, even when nothing would open it
 // any more.
-func endOf(s *ledger.State, p escalate.Page, wanted map[string]escalate.Page, set spec.Set) string {
-	if !p.EndedAt.IsZero() {
+func (p *pagePlan) endOf(s *ledger.State, page escalate.Page) string {
+	if _, still := p.wanted[page.ID]; still || !page.EndedAt.IsZero() {
 		return ""
 	}
-	if _, still := wanted[p.ID]; still {
-		return ""
-	}
-	if p.Service == "" {
+	switch {
+	case page.Reason == escalate.Heartbeat:
+		return "not-configured"
+	case page.Service == "":
+		if content, over := p.over[page.ID]; !over || content != page.ContentDigest() {
+			return "" // what comes and goes is one page
+		}
+		p.ended = append(p.ended, page.ID)
 		return "recovered"
 	}
-	if svc, ok := set.Service(p.Service); !ok || svc.Remediation.Name == "" && p.Episode != "" {
+	if svc, ok := p.set.Service(page.Service); !ok || svc.Remediation.Name == "" && page.Episode != "" {
 		return "document-removed"
 	}
-	if known := s.Services[p.Service]; known != nil && p.ID == known.Episode {
+	if known := s.Services[page.Service]; known != nil && page.ID == known.Episode {
 		return ""
 	}
 	return "recovered"
-}
-
-// held is what the receivers hold of the page, with what this process sent
-// since.
-func (r *Reconciler) held(p escalate.Page) []escalate.Delivery {
-	known := map[string]escalate.Delivery{}
-	r.book.view(func(s *ledger.State) { maps.Copy(known, s.Deliveries[p.ID]) })
-	r.outbox.mu.Lock()
-	for _, name := range r.allReceivers() {
-		if mine, ok := r.outbox.sent[p.ID+"\x00"+name]; ok {
-			known[name] = mine
-		}
-	}
-	r.outbox.mu.Unlock()
-	return slices.Collect(maps.Values(known))
-}
-
-// deliver sends one page to one receiver and records what is news: the first
-// delivery, the end, and the beginning and end of a failure.
-func (r *Reconciler) deliver(ctx context.Context, rec escalate.Receiver, p escalate.Page, now time.Time) {
-	if r.hushed(ctx, rec.Name(), p) {
-		return
-	}
-	before := r.delivery(p.ID, rec.Name())
-	ref, failure := sendWithin(ctx, rec, p, before.Ref)
-	after := before.After(p, rec.Name(), ref, failure, now)
-	if failure != nil {
-		r.tel.receiverFailed(rec.Name())
-		r.log.Warn("page not delivered", "page", p.ID, "receiver", rec.Name(), "failures", after.Failures, "error", failure)
-	}
-	r.outbox.mu.Lock()
-	r.outbox.sent[p.ID+"\x00"+rec.Name()] = after
-	r.outbox.mu.Unlock()
-	if !before.News(after) {
-		return
-	}
-	err := r.book.append(ctx, func(*ledger.State) ([]ledger.Draft, error) {
-		return []ledger.Draft{{Kind: ledger.KindDelivery, Service: p.Service, Body: after}}, nil
-	})
-	if err != nil {
-		r.log.Error("delivery could not be recorded; the page may be sent again", "page", p.ID, "error", err)
-	}
-}
-
-// receiverTimeout bounds one delivery. What comes before and after it has a time
-// of its own: an Alertmanager that hangs must not use up that of a pager, and a
-// receiver that does must not keep its own failure out of the ledger.
-const receiverTimeout = 10 * time.Second
-
-func sendWithin(ctx context.Context, rec escalate.Receiver, p escalate.Page, ref string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, receiverTimeout)
-	defer cancel()
-	return rec.Send(ctx, p, ref)
-}
-
-func (r *Reconciler) delivery(page, receiver string) escalate.Delivery {
-	r.outbox.mu.Lock()
-	mine, ok := r.outbox.sent[page+"\x00"+receiver]
-	r.outbox.mu.Unlock()
-	if ok {
-		return mine
-	}
-	var d escalate.Delivery
-	r.book.view(func(s *ledger.State) { d = s.Deliveries[page][receiver] })
-	return d
 }

@@ -246,6 +246,7 @@ func TestStalePolicyPages(t *testing.T) {
 	w.r.PolicyFaulted("")
 	w.run(time.Minute)
 	w.wantMetrics(reg, p.Revision(), 0)
+	w.run(5 * time.Minute)
 	if open := w.pager.open(); len(open) != 0 {
 		t.Errorf("pages after it was mended: %v", open)
 	}
@@ -273,6 +274,7 @@ func TestPolicyMendedWhileItRuns(t *testing.T) {
 	}
 	w.run(time.Minute)
 	w.wantMetrics(reg, p.Revision(), 0)
+	w.run(5 * time.Minute)
 	if _, paged := w.pager.open()["policy"]; paged || w.r.Ready() != "" {
 		t.Errorf("ready %q, pages %v", w.r.Ready(), w.pager.open())
 	}

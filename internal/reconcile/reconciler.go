@@ -38,7 +38,9 @@ type Reconciler struct {
 	clocks  clocks
 	sending sending
 	outbox  outbox
-	cards   cards
+	// born is when this process began.
+	born  time.Time
+	cards cards
 
 	mu sync.Mutex
 	// set and rule are the loaded documents and policies.
@@ -110,7 +112,7 @@ func New(ctx context.Context, o Options) (*Reconciler, error) {
 		revised: map[string][]measure.Change{},
 		wake:    make(chan string, 64), soon: make(chan struct{}, 1), quit: make(chan struct{}),
 	}
-	r.outbox = outbox{sent: map[string]escalate.Delivery{}, sending: map[string]bool{}, loose: map[string]escalate.Page{}}
+	r.outbox, r.born = newOutbox(), o.Now()
 	r.cards = cards{busy: map[string]bool{}, looked: map[string]time.Time{}, begun: map[string]time.Time{}}
 	r.woken, r.answered, r.seenAnew = r.nudge, r.tel.answered, r.tellSoon
 	if o.Policy == nil && r.rule.fault == "" {
@@ -270,7 +272,7 @@ func (r *Reconciler) compareLimits() compare.Limits {
 func (r *Reconciler) receiverRules() []escalate.Rule {
 	var out []escalate.Rule
 	for _, c := range r.o.Config.Receivers {
-		rule := escalate.Rule{Name: c.Name, EscalateAfter: c.EscalateAfter}
+		rule := escalate.Rule{Name: c.Name, EscalateAfter: c.EscalateAfter, Heartbeat: c.Heartbeat}
 		if c.Alertmanager != nil {
 			rule.Repost = r.o.Config.Sweep.Interval
 		}

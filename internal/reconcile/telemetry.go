@@ -12,7 +12,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/budget"
 	"github.com/setpoint-dev/setpoint/internal/compare"
-	"github.com/setpoint-dev/setpoint/internal/escalate"
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
@@ -33,8 +32,7 @@ type telemetry struct {
 	effects        *prometheus.CounterVec
 	outcomes       *prometheus.CounterVec
 	balance        *prometheus.GaugeVec
-	pagesOpen      *prometheus.GaugeVec
-	receiverFails  *prometheus.CounterVec
+	receivers      *receiverTelemetry
 	policyInfo     *prometheus.GaugeVec
 	policyFailed   prometheus.Gauge
 	shadowFailed   prometheus.Gauge
@@ -102,8 +100,7 @@ func newTelemetry(reg prometheus.Registerer) (*telemetry, error) {
 		shadowDiffs:    counter("setpoint_policy_shadow_diffs_total", "Recorded decisions that the shadow policy would have made otherwise, by the verdict that binds and its own.", "from", "to"),
 		outcomes:       counter("setpoint_outcomes_total", "Outcomes of actions, from measurement.", "service", "action", "outcome"),
 		balance:        gauge("setpoint_autonomy_budget_remaining", "Autonomy budget left; action is empty for the global one.", "service", "action"),
-		pagesOpen:      gauge("setpoint_pages_open", "Open pages by receiver.", "receiver"),
-		receiverFails:  counter("setpoint_receiver_failures_total", "Failed deliveries of pages.", "receiver"),
+		receivers:      newReceiverTelemetry(),
 		policyInfo:     gauge("setpoint_policy_info", "1 for the policy that is loaded.", "revision"),
 		policyFailed:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_policy_reload_failed", Help: "1 while the policy on disk is not the one in force, because it does not load."}),
 		shadowFailed:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_policy_shadow_reload_failed", Help: "1 while the shadow policy on disk is not the one that is asked, because it does not load."}),
@@ -131,9 +128,9 @@ func (t *telemetry) register(reg prometheus.Registerer) error {
 		return nil
 	}
 	var errs []error
-	for _, c := range append(t.model.collectors(),
+	for _, c := range append(append(t.model.collectors(), t.receivers.collectors()...),
 		t.passDuration, t.passes, t.lastPass, t.sweepLate, t.serviceState, t.errorBudget, t.measurementAge,
-		t.decisions, t.effects, t.outcomes, t.balance, t.pagesOpen, t.receiverFails, t.policyInfo, t.policyFailed, t.shadowFailed,
+		t.decisions, t.effects, t.outcomes, t.balance, t.policyInfo, t.policyFailed, t.shadowFailed,
 		t.writable, t.isFrozen, t.approvalsOpen, t.approvalWait, t.unasked, t.chores, t.driftAge, t.timeToMet,
 		t.conflicts, t.clocksApart, t.storm, t.drifting, t.shadows, t.shadowDiffs,
 	) {
@@ -299,20 +296,6 @@ func (t *telemetry) effect(service, action string, e execute.Effect) {
 func (t *telemetry) outcome(service, action string, o compare.Outcome) {
 	t.outcomes.WithLabelValues(service, action, string(o)).Inc()
 }
-
-func (t *telemetry) pages(pages []escalate.Page) {
-	t.pagesOpen.Reset()
-	for _, p := range pages {
-		if !p.EndedAt.IsZero() {
-			continue
-		}
-		for _, rec := range p.Receivers {
-			t.pagesOpen.WithLabelValues(rec).Inc()
-		}
-	}
-}
-
-func (t *telemetry) receiverFailed(name string) { t.receiverFails.WithLabelValues(name).Inc() }
 
 // policyLoaded shows what rules, and whether the folder says otherwise.
 func (t *telemetry) policyLoaded(ru rules) {
