@@ -235,7 +235,7 @@ func (a *app) startFaults(ctx context.Context, s site) spec.Faults {
 			faults = append(faults, s.fault(spec.IndexPath("executors.command.allow", i), err)...)
 		}
 	}
-	if _, _, err := s.receivers(a.now, true); err != nil {
+	if _, _, err := s.receivers(telling{now: a.now, send: true}); err != nil {
 		faults = append(faults, s.fault("receivers", err)...)
 	}
 	return faults

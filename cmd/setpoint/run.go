@@ -314,6 +314,7 @@ func (d *daemon) webOptions() web.Options {
 		View: d.view, Desk: d.loop.Desk, Files: d.freezes.List,
 		WriteFreeze: d.freeze, RemoveFreeze: d.freezes.Remove,
 		Ready: d.loop.Ready, Reload: d.reload, Hint: d.loop.Hint,
-		Tokens: d.tokens.get, Gatherer: d.metrics.registry, Logger: d.log, Now: d.app.now,
+		PagerDuty: d.site.pagerDuties(),
+		Tokens:    d.tokens.get, Gatherer: d.metrics.registry, Logger: d.log, Now: d.app.now,
 	}
 }

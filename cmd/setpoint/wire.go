@@ -56,7 +56,7 @@ func (a *app) wire(ctx context.Context, s site, store ledger.Store, f purpose) (
 	if err != nil {
 		return nil, err
 	}
-	receivers, silencers, err := s.receivers(a.now, f.send)
+	receivers, silencers, err := s.receivers(telling{now: a.now, send: f.send, installation: installation(ctx, store)})
 	if err != nil {
 		return nil, err
 	}

@@ -85,6 +85,8 @@ type Page struct {
 	// a fault without one ("source/main", "policy", "ledger").
 	ID      string `json:"id"`
 	Service string `json:"service"`
+	// Owner is the service's, as its documents say; "" without.
+	Owner   string `json:"owner,omitempty"`
 	Episode string `json:"episode"`
 	// Reason is the one it was opened for. It is part of the receivers'
 	// identity and never changes; Now holds the present one.

@@ -73,7 +73,7 @@ const (
 // begin) is that of the page already open. Its Receivers are the caller's.
 func Render(f PageFacts) Page {
 	p := Page{
-		ID: f.ID, Service: f.Service.Name, Episode: f.Episode, Reason: f.Reason, Now: f.Reason,
+		ID: f.ID, Service: f.Service.Name, Owner: f.Service.Remediation.Owner, Episode: f.Episode, Reason: f.Reason, Now: f.Reason,
 		Severity: Severity(f.Reason), Since: f.Since,
 	}
 	if p.Since.IsZero() {

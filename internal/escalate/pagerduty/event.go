@@ -113,10 +113,7 @@ func (r *Receiver) event(p escalate.Page, action, key, routing string) Event {
 	}
 	e.Payload = &Payload{
 		Summary: summaryOf(p), Source: source, Severity: severity(p.Severity), Timestamp: p.Since.UTC(),
-		Component: p.Service, Class: p.Reason, Details: details(p),
-	}
-	if r.o.Owner != nil && p.Service != "" {
-		e.Payload.Group = r.o.Owner(p.Service)
+		Component: p.Service, Group: p.Owner, Class: p.Reason, Details: details(p),
 	}
 	return e
 }

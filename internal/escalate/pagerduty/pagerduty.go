@@ -33,8 +33,6 @@ type Options struct {
 	// Installation keeps the incidents of two installations that page through one
 	// service of PagerDuty apart; "" does not.
 	Installation string
-	// Owner gives the owner of a service; nil knows none.
-	Owner func(service string) string
 	// Timeout of one request; zero is 8 s.
 	Timeout time.Duration
 	// ExternalURL is where the agent's pages are; empty links nowhere.

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"net/url"
+	"strings"
+
+	promconfig "github.com/prometheus/common/config"
+	"go.yaml.in/yaml/v3"
+)
+
+// secretValues are the secrets of this site as they are now: what no page may
+// show. A file that cannot be read has none that could have got into a page.
+func (s site) secretValues() []string {
+	files := s.secretFiles()
+	var out []string
+	for _, src := range s.cfg.Sources {
+		for _, n := range httpFiles("http of source "+src.Name, src.HTTP.HTTPClientConfig) {
+			if !public(n.key) {
+				files[n.key] = n.path
+			}
+		}
+		out = append(out, inlineSecrets(src.HTTP.HTTPClientConfig)...)
+	}
+	for what, path := range files {
+		secret, err := readSecret(what, path)
+		if err != nil || secret.Empty() {
+			continue
+		}
+		out = append(out, secret.Reveal(), strings.TrimSpace(secret.Reveal()))
+		switch what {
+		case "web.tokensFile":
+			out = append(out, tokenValues(secret.Reveal())...)
+		case "ledger.postgres.dsnFile":
+			out = append(out, dsnPasswords(secret.Reveal())...)
+		}
+	}
+	return out
+}
+
+// tokenValues are the tokens of a tokens file, whose form was checked when it was
+// loaded.
+func tokenValues(file string) []string {
+	var tokens map[string]string
+	if yaml.Unmarshal([]byte(file), &tokens) != nil {
+		return nil
+	}
+	var out []string
+	for _, token := range tokens {
+		out = append(out, token)
+	}
+	return out
+}
+
+// dsnPasswords is the password of a data source name of PostgreSQL, in either form.
+func dsnPasswords(dsn string) []string {
+	var out []string
+	if u, err := url.Parse(strings.TrimSpace(dsn)); err == nil && u.User != nil {
+		if password, ok := u.User.Password(); ok {
+			out = append(out, password)
+		}
+	}
+	for field := range strings.FieldsSeq(dsn) {
+		if password, ok := strings.CutPrefix(field, "password="); ok {
+			out = append(out, strings.Trim(password, "'"))
+		}
+	}
+	return out
+}
+
+// inlineSecrets are those that stand in setpoint.yaml itself.
+func inlineSecrets(c promconfig.HTTPClientConfig) []string {
+	out := []string{string(c.BearerToken), string(c.TLSConfig.Key)}
+	if c.BasicAuth != nil {
+		out = append(out, string(c.BasicAuth.Password))
+	}
+	if c.Authorization != nil {
+		out = append(out, string(c.Authorization.Credentials))
+	}
+	if c.OAuth2 != nil {
+		out = append(out, string(c.OAuth2.ClientSecret))
+	}
+	if c.HTTPHeaders != nil {
+		for _, h := range c.HTTPHeaders.Headers {
+			for _, v := range h.Secrets {
+				out = append(out, string(v))
+			}
+		}
+	}
+	return out
+}
