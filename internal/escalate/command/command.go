@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -74,13 +75,15 @@ func New(o Options) (*Receiver, error) {
 // Name returns the receiver's name.
 func (r *Receiver) Name() string { return r.o.Name }
 
-// Resolve finds a program by its path, or by its name in PATH.
+// Resolve finds a program by its path, or by its name in PATH. The answer is a
+// whole path: a program is run in another folder than the one that it is found
+// from.
 func Resolve(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil && !errors.Is(err, exec.ErrDot) {
 		return "", fmt.Errorf("the program %s cannot be found or is not executable: %w", program, errors.Unwrap(err))
 	}
-	return path, nil
+	return filepath.Abs(path)
 }
 
 // Send runs the program. Exit 0 is a delivery; anything else is not, and is tried

@@ -67,7 +67,7 @@ type Details struct {
 	Episode   string   `json:"episode,omitempty"`
 	Now       string   `json:"now"`
 	Receivers []string `json:"receivers,omitempty"`
-	// Cut says how much of the text is not shown.
+	// Cut says that not all of it is shown.
 	Cut string `json:"cut,omitempty"`
 }
 
@@ -137,7 +137,7 @@ func details(p escalate.Page) Details {
 	if size(d) <= maxDetails {
 		return d
 	}
-	d.Cut = "the text is cut: setpoint explain, or the link, shows the whole"
+	d.Cut = "this is cut to what fits: setpoint explain, or the link, shows the whole"
 	for _, f := range []*string{&d.Broken, &d.Step, &d.Why, &d.Until, &d.Do, &d.Page, &d.Episode} {
 		*f = cut(*f, 2000)
 	}
