@@ -57,6 +57,7 @@ func TestScript(t *testing.T) { stories(t, "testdata/script", nil) }
 func stories(t *testing.T, dir string, more map[string]func(*testscript.TestScript, bool, []string)) {
 	commands := map[string]func(*testscript.TestScript, bool, []string){
 		"prom": cmdProm, "effects": cmdEffects, "signal": cmdSignal, "eventually": cmdEventually, "expand": cmdExpand, "ask": cmdAsk, "lose-replies": cmdLose,
+		"hold": cmdHold, "slack": cmdSlack,
 	}
 	maps.Copy(commands, more)
 	testscript.Run(t, testscript.Params{
@@ -86,12 +87,15 @@ type worldKey struct{}
 // world is what surrounds the agent in a script.
 type world struct {
 	prom, actuator *httptest.Server
+	// slack is nil until a story starts it.
+	slack *scriptSlack
 
 	mu      sync.Mutex
 	ratio   float64
 	age     float64
 	mode    string
 	lost    bool
+	hold    time.Duration
 	effects int
 }
 
@@ -181,8 +185,9 @@ func (w *world) act(rw http.ResponseWriter, r *http.Request) {
 	}
 	w.mu.Lock()
 	w.effects++
-	lost := w.lost
+	lost, hold := w.lost, w.hold
 	w.mu.Unlock()
+	time.Sleep(hold)
 	if lost {
 		panic(http.ErrAbortHandler) // The connection ends without a reply.
 	}
@@ -220,6 +225,16 @@ func cmdLose(ts *testscript.TestScript, _ bool, _ []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lost = true
+}
+
+// cmdHold: hold 4s lets the actuator answer that much later.
+func cmdHold(ts *testscript.TestScript, _ bool, args []string) {
+	d, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	w := worldOf(ts)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hold = d
 }
 
 // cmdEffects: effects 1 asserts how many effects the actuator saw.
