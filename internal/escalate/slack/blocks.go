@@ -18,6 +18,7 @@ const (
 	maxValue    = 2000
 	maxFallback = 1000
 	maxLine     = 600
+	maxLink     = 1000
 )
 
 // ActionAck is the action of the button; its value is the page's id.
@@ -67,6 +68,9 @@ func (r *Receiver) footer(p escalate.Page) *slack.TextBlockObject {
 		text = "acknowledged by " + execute.CleanText(p.AckedBy, 100)
 	}
 	link := p.Link(r.o.ExternalURL)
+	if len(link) > maxLink {
+		link = "" // Half of it leads nowhere.
+	}
 	switch {
 	case link == "" && text == "":
 		return nil
