@@ -1,6 +1,7 @@
 // Package pager is a receiver of pages that writes down what people would see:
-// Alertmanager's webhook JSON, and the part of Alertmanager's API v2 that
-// Setpoint uses.
+// Alertmanager's webhook JSON, the part of Alertmanager's API v2 that Setpoint
+// uses, and PagerDuty's Events API v2 with somebody who acknowledges. Each of
+// them can be down.
 package pager
 
 import (
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"github.com/setpoint-dev/setpoint/internal/lab/fault"
 )
 
 // maxBody bounds a request; no page of ours comes near it.
@@ -37,9 +40,16 @@ type Page struct {
 type Pager struct {
 	now     func() time.Time
 	started time.Time
+	// faults guards itself.
+	faults fault.Book
 
 	mu    sync.Mutex
 	pages []*record
+	// pd is how PagerDuty is set up; the rest is what it holds.
+	pd        PagerDuty
+	incidents []*Incident
+	events    []Event
+	ids       int
 	// alerts are what Alertmanager would hold, by fingerprint.
 	alerts map[string]alert
 }
@@ -57,17 +67,19 @@ func New(now func() time.Time) *Pager {
 }
 
 // Handler answers POST /page (webhook, version 4), POST and GET
-// /api/v2/alerts, GET /api/v2/silences (there are none) and GET
-// /api/v2/status.
+// /api/v2/alerts, GET /api/v2/silences (there are none), GET /api/v2/status, and
+// PagerDuty's POST /v2/enqueue and /v2/change/enqueue.
 func (p *Pager) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /page", p.webhook)
-	mux.HandleFunc("POST /api/v2/alerts", p.postAlerts)
-	mux.HandleFunc("GET /api/v2/alerts", p.getAlerts)
-	mux.HandleFunc("GET /api/v2/silences", func(w http.ResponseWriter, _ *http.Request) {
+	mux.Handle("POST /page", p.endpoint(Webhook, p.webhook))
+	mux.Handle("POST /api/v2/alerts", p.endpoint(Alertmanager, p.postAlerts))
+	mux.Handle("GET /api/v2/alerts", p.endpoint(Alertmanager, p.getAlerts))
+	mux.Handle("GET /api/v2/silences", p.endpoint(Alertmanager, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, []struct{}{})
-	})
-	mux.HandleFunc("GET /api/v2/status", p.status)
+	}))
+	mux.Handle("GET /api/v2/status", p.endpoint(Alertmanager, p.status))
+	mux.Handle("POST /v2/enqueue", p.endpoint(Events, p.enqueue))
+	mux.Handle("POST /v2/change/enqueue", p.endpoint(Changes, p.change))
 	return mux
 }
 
