@@ -1,11 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	slackgo "github.com/slack-go/slack"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/setpoint-dev/setpoint/internal/lab/fakeslack"
 )
@@ -170,5 +177,33 @@ func TestDoctorSlackWay(t *testing.T) {
 	}, "--only", "config")
 	if got := ofCheck(r, "config/way"); len(got) != 1 || got[0].Result != resultWarn || !strings.Contains(got[0].Remedy, "apiURL of slack") {
 		t.Errorf("got %+v", r.Items)
+	}
+}
+
+// The manifest gives what the doctor asks for, and nothing that nobody uses.
+func TestSlackManifest(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "deploy", "slack-manifest.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m slackgo.Manifest
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&m); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(m.OAuthConfig.Scopes.Bot)
+	want := []string{"channels:history", "channels:read", "chat:write", "groups:history", "groups:read"}
+	if !slices.Equal(m.OAuthConfig.Scopes.Bot, want) || len(m.OAuthConfig.Scopes.User) > 0 {
+		t.Errorf("scopes = %+v, want %q", m.OAuthConfig.Scopes, want)
+	}
+	if m.Settings.Interactivity == nil || !m.Settings.Interactivity.IsEnabled || !m.Settings.SocketModeEnabled || m.Settings.OrgDeployEnabled {
+		t.Errorf("settings = %+v, want buttons, Socket Mode and one workspace", m.Settings)
+	}
+	header := http.Header{"X-Oauth-Scopes": {strings.Join(want, ",")}}
+	for _, private := range []bool{false, true} {
+		if got := slackScopes(header, private); got.Result != resultOK {
+			t.Errorf("private %v: %+v", private, got)
+		}
 	}
 }
