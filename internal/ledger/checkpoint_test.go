@@ -288,7 +288,7 @@ func TestCheckpointDraftRefuses(t *testing.T) {
 }
 
 // goldenState is the digest of the state of two fixed chains.
-const goldenState = "28cae186cc8e074c1a234a7e4edd532df62e5baf4466f1a5d81b1d583605b9b5"
+const goldenState = "ac6624f13f73f0e4caf4bf468e330950c601b1342a2598a39af787e936a5a40d"
 
 // TestGoldenState: a checkpoint that an older version wrote must not be read as
 // one of this version, when the two do not fold alike.

@@ -28,7 +28,7 @@ func drawDraft(rt *rapid.T, s *ledger.State) ledger.Draft {
 		k, id, episode = openOf(s, service, k)
 	}
 	w := string(k[len(service)+1:])
-	return rapid.SampledFrom(draftsOf(rt, service, m, k, w, id, episode)).Draw(rt, "draft")
+	return rapid.SampledFrom(draftsOf(rt, s, service, m, k, w, id, episode)).Draw(rt, "draft")
 }
 
 // openOf names what is open of a service, where there is something.
@@ -47,7 +47,7 @@ func openOf(s *ledger.State, service string, k gate.Key) (key gate.Key, ticket, 
 	return k, ticket, episode
 }
 
-func draftsOf(rt *rapid.T, service string, m int, k gate.Key, w, id, episode string) []ledger.Draft {
+func draftsOf(rt *rapid.T, s *ledger.State, service string, m int, k gate.Key, w, id, episode string) []ledger.Draft {
 	states := rapid.SampledFrom([]compare.State{met, breached, unknown})
 	by := rapid.SampledFrom([]string{"os:alice", "os:bob", ledger.SettledByObservation}).Draw(rt, "by")
 	digest := rapid.SampledFrom([]string{"1", "2"}).Draw(rt, "digest")
@@ -73,6 +73,9 @@ func draftsOf(rt *rapid.T, service string, m int, k gate.Key, w, id, episode str
 		{Kind: ledger.KindPageEnd, Body: ledger.PageEnd{Page: digest, Reason: "recovered"}},
 		{Kind: ledger.KindDelivery, Body: escalate.Delivery{Page: digest, Receiver: by, Ended: yes}},
 		{Kind: ledger.KindAck, Body: ledger.Ack{Page: digest, By: by}},
+		card(rapid.SampledFrom([]string{id, id, approve.DigestCard}).Draw(rt, "of card"), nextRev(s, id, yes), func(p *approve.Posted) {
+			p.Messages, p.Closed = []approve.Message{{Channel: "C1", ID: digest, Gone: yes}}, !yes
+		}),
 		reset(service, "scale"), resetUntil(service, "scale", 10*m), lowered(service, w), lowered("", ""), adopted(),
 		ceiling(service, rapid.SampledFrom([]string{"", "scale"}).Draw(rt, "of"), gate.Verdict(m/10%4), m),
 		{Kind: ledger.KindCheckpoint, Body: ledger.Checkpoint{At: ledger.Position{Seq: uint64(m + 1), Hash: "h"}, State: digest}},
@@ -202,6 +205,7 @@ func TestFoldInvariants(t *testing.T) {
 				rt.Fatal(err)
 			}
 			effectInvariants(rt, s)
+			cardInvariants(rt, s)
 			for name, sv := range s.Services {
 				if sv.Mark.Start < marks[name].Start && e.Kind != ledger.KindLowered {
 					rt.Fatalf("the mark of %s went back from %s to %s", name, marks[name], sv.Mark)
@@ -267,6 +271,15 @@ func serviceInvariants(rt *rapid.T, s *ledger.State, sv *ledger.Service) {
 		rt.Fatalf("%d windows are kept", len(sv.Windows))
 	}
 	ticketInvariants(rt, s, sv)
+}
+
+// cardInvariants: what a channel holds is kept as long as its ticket is.
+func cardInvariants(rt *rapid.T, s *ledger.State) {
+	for id, p := range s.Cards {
+		if id != p.Ticket || p.Rev < 1 || id != approve.DigestCard && s.Tickets[id] == nil {
+			rt.Fatalf("under %s a card of %s at revision %d", id, p.Ticket, p.Rev)
+		}
+	}
 }
 
 func ticketInvariants(rt *rapid.T, s *ledger.State, sv *ledger.Service) {

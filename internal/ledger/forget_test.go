@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/budget"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
@@ -83,7 +84,9 @@ func (q questions) service(s *ledger.State, service string, a answers) {
 	say("refused", s.Refused(service, sv.Episode))
 	if t, ok := s.OpenTicket(service); ok {
 		say("open ticket", t)
+		say("its card", s.Cards[t.ID])
 	}
+	say("digest", s.Cards[approve.DigestCard])
 	if d := s.Decisions[sv.Decision]; sv.Decision != "" {
 		say("decision", *d)
 	}
@@ -141,6 +144,7 @@ func (q questions) needed(s *ledger.State, a answers) {
 		}
 		if c.Ticket != "" {
 			a["ticket of "+string(key)] = *s.Tickets[c.Ticket]
+			a["card of "+c.Ticket] = s.Cards[c.Ticket]
 		}
 	}
 	for id, p := range s.Pages {

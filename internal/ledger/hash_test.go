@@ -79,8 +79,11 @@ func everyKind(t testing.TB) *chain {
 		at(24, ledger.Draft{Kind: ledger.KindPage, Service: c, Body: escalate.Page{
 			ID: "e4", Service: c, Episode: "e4", Reason: "blind", Now: "blind", Severity: "critical", Summary: "s", Text: "t\n", Receivers: []string{"a"}, Since: minute(24),
 		}}),
-		at(24, ledger.Draft{Kind: ledger.KindDelivery, Body: escalate.Delivery{Page: "e4", Receiver: "a", Sent: minute(24), Digest: "x", Failures: 1, LastError: "e"}}),
-		at(25, ledger.Draft{Kind: ledger.KindAck, Body: ledger.Ack{Page: "e4", By: "os:alice"}}),
+		at(24, ledger.Draft{Kind: ledger.KindDelivery, Body: escalate.Delivery{
+			Page: "e4", Receiver: "a", First: minute(24), Sent: minute(24), Tried: minute(24), Digest: "x", Ref: "1.2",
+			Begun: minute(24), By: "host/1", Failures: 1, LastError: "e",
+		}}),
+		at(25, ledger.Draft{Kind: ledger.KindAck, Body: ledger.Ack{Page: "e4", By: "os:alice", Via: "slack"}}),
 		at(26, ledger.Draft{Kind: ledger.KindPageEnd, Body: ledger.PageEnd{Page: "e4", Reason: "recovered"}}),
 		at(26, reset(c, "scale")),
 		at(27, state(c, breached, met)), at(32, recovered(c, "e4")),
@@ -90,6 +93,11 @@ func everyKind(t testing.TB) *chain {
 		at(33, ledger.Draft{Kind: ledger.KindPolicy, Body: ledger.Policy{Revision: "p1", Data: "d1", Shadow: true}}),
 		at(33, ledger.Draft{Kind: ledger.KindStorm, Body: ledger.Storm{Phase: ledger.StormOn, Loaded: 10, Breached: 5, Unknown: 1, Sources: []string{"main"}}}),
 		at(33, ledger.Draft{Kind: ledger.KindChange, Service: c, Body: ledger.Changed{At: minute(30), What: "deploy", Version: "v2", By: "token:ci"}}),
+		at(33, card("t12", 1, func(p *approve.Posted) {
+			p.Messages = []approve.Message{{Channel: "C1", ID: "1.1", Shows: "gist", Gone: true, Link: "https://chat.example/1"}}
+			p.Begun, p.By, p.Noted, p.Tried, p.Failures, p.LastError = minute(33), "host/1", []string{"answer-1"}, minute(33), 1, "e"
+			p.NotBefore, p.Closed = minute(34), true
+		})),
 		at(33, ledger.Draft{Kind: ledger.KindCheckpoint, Body: ledger.Checkpoint{At: ch.entries[2].Position(), State: "digest"}}),
 	)
 	return ch
@@ -111,8 +119,8 @@ func TestGoldenChain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(kinds) != 31 {
-		t.Errorf("the chain has %d kinds, want all 31", len(kinds))
+	if len(kinds) != 32 {
+		t.Errorf("the chain has %d kinds, want all 32", len(kinds))
 	}
 	if *update {
 		if err := os.WriteFile(golden, out.Bytes(), 0o600); err != nil {

@@ -163,7 +163,31 @@ func (l *life) goOn(e ledger.Effect) {
 	}
 }
 
+// card records what a channel holds of a ticket, or of the digest.
+func (l *life) card(ticket string) {
+	p := approve.Posted{Ticket: ticket}
+	if known := l.state.Cards[ticket]; known != nil {
+		p = *known
+	}
+	p.Rev++
+	switch l.IntN(4) {
+	case 0:
+		p.Begun, p.By = l.now, "host/1"
+	case 1:
+		p = p.After(approve.ErrGone, "gone", l.now)
+	case 2:
+		p.Closed = true
+	default:
+		p.Begun, p.By = time.Time{}, ""
+		p = p.With(approve.Message{Channel: "C1", ID: fmt.Sprint(l.IntN(3)), Gone: l.one(3)})
+	}
+	l.try(ledger.CardDraft(l.state, p))
+}
+
 func (l *life) answer(t approve.Ticket) {
+	if l.one(2) {
+		l.card(pick(l, t.ID, t.ID, t.ID, approve.DigestCard))
+	}
 	a := approve.Answer{Ticket: t.ID, By: pick(l, "os:alice", "os:bob"), Via: "cli", Approve: !l.one(4), At: l.now, Satisfies: []int{0}}
 	switch {
 	case l.one(5):
