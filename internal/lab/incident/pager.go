@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/escalate"
-	pages "github.com/setpoint-dev/setpoint/internal/escalate/webhook"
 	"github.com/setpoint-dev/setpoint/internal/lab/pager"
 )
 
@@ -37,7 +36,7 @@ func newPhone(now func() time.Time) *phone { return &phone{pager: pager.New(now)
 // ServeHTTP takes a page.
 func (p *phone) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
-	var m pages.Message
+	var m escalate.Message
 	if err == nil {
 		err = json.Unmarshal(body, &m)
 	}
