@@ -70,7 +70,7 @@ func cutter(secrets []string) secretCutter {
 		}
 		// A page is cleaned where it is made, which changes a secret too.
 		quoted := strings.Trim(strconv.QuoteToASCII(s), `"`)
-		for _, form := range []string{s, execute.CleanText(s, len(s)), approve.OneLine(s, len(s)), quoted} {
+		for _, form := range []string{s, execute.CleanText(s, len(s)), approve.OneLine(s, len(s)), quoted, approve.OneLine(quoted, len(quoted))} {
 			if len(form) >= MinSecret && !slices.Contains(words, form) {
 				words = append(words, form)
 			}
