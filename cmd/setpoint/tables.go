@@ -181,7 +181,7 @@ func until(t *time.Time) string {
 
 func approvalsTable(l *lister, items []web.Approval) (*table, []string) {
 	t := columns(l, []string{"TICKET", "SERVICE", "ACTION", "PARAMETERS", "STATE", "ASKED", "EXPIRES", "NEEDS", "ANSWERS"},
-		"EPISODE", "KEY", "DIGEST", "REASON")
+		"EPISODE", "KEY", "DIGEST", "REASON", "CARD")
 	t.coloured = []int{4}
 	var names []string
 	now := l.app.now()
@@ -195,9 +195,22 @@ func approvalsTable(l *lister, items []web.Approval) (*table, []string) {
 		t.row(l, []string{
 			a.ID, a.Service, a.Action, parametersText(a.Parameters), ticketState(a), age(now.Sub(a.Asked)) + " ago",
 			expires, needsText(a.Needs), answersText(a.Answers),
-		}, a.Episode, a.Key, short(a.Digest), a.Reason)
+		}, a.Episode, a.Key, short(a.Digest), a.Reason, cardText(a.Card))
 	}
 	return t, names
+}
+
+// cardText leads to the card in the channel, or says why nobody sees it there.
+func cardText(c *web.Card) string {
+	switch {
+	case c == nil:
+		return ""
+	case c.State == "shown" && c.Link != "":
+		return c.Link
+	case c.LastError != "":
+		return c.State + ": " + c.LastError
+	}
+	return c.State
 }
 
 // ticketState tells an answer that was carried out from one that waits for
@@ -214,6 +227,9 @@ func needsText(needs []web.Need) string {
 	for _, n := range needs {
 		// Several rules often want the same people.
 		one := fmt.Sprintf("%d of %s", n.Quorum, strings.Join(n.Approvers, " "))
+		if n.Missing != nil && *n.Missing > 0 && *n.Missing < n.Quorum {
+			one = fmt.Sprintf("%d more of the %s", *n.Missing, one)
+		}
 		if !slices.Contains(parts, one) {
 			parts = append(parts, one)
 		}

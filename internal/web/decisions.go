@@ -176,6 +176,8 @@ type Need struct {
 	Approvers      []string `json:"approvers"`
 	Quorum         int      `json:"quorum"`
 	ExpiresSeconds float64  `json:"expiresSeconds"`
+	// Missing is how many further approvals it wants; only of an approval.
+	Missing *int `json:"missing,omitempty"`
 }
 
 // Receipt is what the actuator answered.

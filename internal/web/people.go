@@ -31,6 +31,44 @@ type Approval struct {
 	Reason     string             `json:"reason"`
 	// Started is when its effect was started.
 	Started *time.Time `json:"started,omitempty"`
+	// Card is what the channel is known to hold of it; missing where nothing was
+	// ever posted there.
+	Card *Card `json:"card,omitempty"`
+}
+
+// Card is what a channel is known to hold of an approval.
+type Card struct {
+	Channel string `json:"channel"`
+	// Link leads to the message; "" where it is not known.
+	Link string `json:"link"`
+	// State is posting, shown, failed, deleted or closed.
+	State string `json:"state"`
+	// LastError is why the last request about it failed; "" when it did not.
+	LastError string `json:"lastError,omitempty"`
+}
+
+// cardOf is missing where there is none.
+func cardOf(p *approve.Posted) *Card {
+	if p == nil {
+		return nil
+	}
+	c := &Card{State: "posting", LastError: p.LastError}
+	m, live := p.Live()
+	if n := len(p.Messages); !live && n > 0 {
+		m = p.Messages[n-1]
+	}
+	c.Channel, c.Link = m.Channel, m.Link
+	switch {
+	case p.Closed:
+		c.State = "closed"
+	case live:
+		c.State = "shown"
+	case p.Failures > 0:
+		c.State = "failed"
+	case len(p.Messages) > 0:
+		c.State = "deleted"
+	}
+	return c
 }
 
 // Answer is what one person said.
@@ -54,7 +92,9 @@ func Approvals(v View, f Filter) List[Approval] {
 	for _, id := range byNumber(slices.Collect(maps.Keys(v.State.Tickets))) {
 		t := v.State.Tickets[id]
 		if f.service(t.Service) && f.since(t.Asked) {
-			items = append(items, approvalOf(*t))
+			a := approvalOf(*t)
+			a.Card = cardOf(v.State.Cards[id])
+			items = append(items, a)
 		}
 	}
 	return listOf("ApprovalList", items)
@@ -66,6 +106,9 @@ func approvalOf(t approve.Ticket) Approval {
 		Action: actionWord(t.Proposal), Parameters: parameters(t.Proposal.Parameters),
 		Digest: t.Digest, Asked: t.Asked.UTC(), Expires: t.Expires.UTC(), State: string(t.State),
 		Needs: needs(t.Needs), Answers: []Answer{}, Reason: t.Reason, Started: when(t.StartedAt),
+	}
+	for i, missing := range approve.Missing(t) {
+		a.Needs[i].Missing = &missing
 	}
 	if a.Reason == "" && len(t.Reasons) > 0 {
 		a.Reason = t.Reasons[0].Text // why people are asked

@@ -84,7 +84,7 @@ func TestContractFields(t *testing.T) {
 			"id", "time", "service", "episode", "window", "key", "step", "state", "verdict", "reasons", "action", "parameters", "digest",
 			"policyRevision", "effect", "outcome", "charge", "proposer"}},
 		"approvals": {web.Approvals(v, all), "ApprovalList", []string{
-			"id", "service", "episode", "key", "action", "parameters", "digest", "asked", "expires", "state", "answers", "reason"}},
+			"id", "service", "episode", "key", "action", "parameters", "digest", "asked", "expires", "state", "answers", "reason", "card"}},
 		"budgets": {web.Budgets(v, all), "BudgetList", []string{
 			"service", "action", "period", "capacity", "remaining", "charges", "spent", "perWeek", "nextRoom", "empty", "resets", "arithmetic"}},
 		"drift": {web.DriftList{List: web.Drifts(v, all)}, "DriftList", []string{

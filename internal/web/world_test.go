@@ -98,6 +98,9 @@ func bodies() []ledger.Draft {
 			Service: "checkout", Episode: "e3", Decision: "d9", Key: keyTwo, Digest: "digest-2", Proposal: six, Needs: asked.Needs,
 			Reasons: asked.Reasons, Asked: start.Add(9 * time.Minute), Expires: start.Add(24 * time.Minute), State: approve.Open,
 		}},
+		{Kind: ledger.KindCard, Service: "checkout", Body: approve.Posted{
+			Ticket: "t10", Rev: 1, Messages: []approve.Message{{Channel: "C1", ID: "1.1", Link: "https://chat.example/1", Shows: "gist"}},
+		}},
 		{Kind: ledger.KindPage, Service: "checkout", Body: escalate.Page{
 			ID: "e3", Service: "checkout", Episode: "e3", Reason: escalate.ApprovalNeeded, Now: escalate.ApprovalNeeded, Severity: "page",
 			Summary: "checkout waits for an approval", Text: "the whole text", Receivers: []string{"oncall", "backup"}, Since: start.Add(10 * time.Minute),
