@@ -4,14 +4,13 @@ import (
 	"net/url"
 	"strings"
 
-	promconfig "github.com/prometheus/common/config"
 	"go.yaml.in/yaml/v3"
 )
 
 // secretValues are the secrets of this site as they are now: what no page may
 // show. A file that cannot be read has none that could have got into a page.
 func (s site) secretValues() []string {
-	files := s.secretFiles()
+	files := s.secretFiles() // setpoint.yaml itself may hold none.
 	var out []string
 	for _, src := range s.cfg.Sources {
 		for _, n := range httpFiles("http of source "+src.Name, src.HTTP.HTTPClientConfig) {
@@ -19,7 +18,6 @@ func (s site) secretValues() []string {
 				files[n.key] = n.path
 			}
 		}
-		out = append(out, inlineSecrets(src.HTTP.HTTPClientConfig)...)
 	}
 	for what, path := range files {
 		secret, err := readSecret(what, path)
@@ -62,28 +60,6 @@ func dsnPasswords(dsn string) []string {
 	for field := range strings.FieldsSeq(dsn) {
 		if password, ok := strings.CutPrefix(field, "password="); ok {
 			out = append(out, strings.Trim(password, "'"))
-		}
-	}
-	return out
-}
-
-// inlineSecrets are those that stand in setpoint.yaml itself.
-func inlineSecrets(c promconfig.HTTPClientConfig) []string {
-	out := []string{string(c.BearerToken), string(c.TLSConfig.Key)}
-	if c.BasicAuth != nil {
-		out = append(out, string(c.BasicAuth.Password))
-	}
-	if c.Authorization != nil {
-		out = append(out, string(c.Authorization.Credentials))
-	}
-	if c.OAuth2 != nil {
-		out = append(out, string(c.OAuth2.ClientSecret))
-	}
-	if c.HTTPHeaders != nil {
-		for _, h := range c.HTTPHeaders.Headers {
-			for _, v := range h.Secrets {
-				out = append(out, string(v))
-			}
 		}
 	}
 	return out
