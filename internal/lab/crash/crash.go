@@ -68,7 +68,9 @@ type Result struct {
 	Report checker.Report `json:"-"`
 	// Violations are those of the report and of what the class demands.
 	Violations []string `json:"violations,omitempty"`
-	Seconds    float64  `json:"seconds"`
+	// Clicks is empty but in the class of that name.
+	Clicks  Clicks  `json:"clicks,omitzero"`
+	Seconds float64 `json:"seconds"`
 	// History is the folder of a kept run, Replay the command that tries it
 	// again.
 	History string `json:"history,omitempty"`
@@ -109,6 +111,7 @@ func classes() []class {
 		{"second", "a second process on one SQLite file", secondCases},
 		{"freeze", "a freeze while the agent hangs at a boundary", freezeCases},
 		{"clock", "the clock is set wrong while it runs, at a boundary, across a restart", clockCases},
+		{"click", "kill -9 from an approval in Slack to its effect, and inside its record", clickCases},
 		{"replicas", "replicas on PostgreSQL, one stopped, killed, cut off or unheard", replicaCases},
 	}
 }

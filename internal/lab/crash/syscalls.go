@@ -117,7 +117,7 @@ func (p *planner) countSyscalls(ctx context.Context) (map[string]int, error) {
 	return p.calls, err
 }
 
-var callLine = regexp.MustCompile(`^(\d+) +(\w+)\(`)
+var callLine = regexp.MustCompile(`(?m)^(\d+) +(\w+)\(`)
 
 // tally counts calls by thread and gives the largest count of each.
 func tally(lines *bufio.Scanner) (map[string]int, error) {

@@ -32,6 +32,8 @@ type Row struct {
 	Checks     int `json:"checks"`
 	// Violations counts runs in which something broke.
 	Violations int `json:"violations"`
+	// Clicks are those of people, where there were any.
+	Clicks Clicks `json:"clicks,omitzero"`
 }
 
 // Table is the end of a run of the suite.
@@ -67,6 +69,7 @@ func tabulate(results []Result, took time.Duration) Table {
 				continue
 			}
 			row.add(r)
+			row.Clicks = row.Clicks.add(r.Clicks)
 			sum = merge(sum, r.Report)
 			if r.Skipped != "" && !slices.Contains(t.Skips, c.name+": "+r.Skipped) {
 				t.Skips = append(t.Skips, c.name+": "+r.Skipped)
@@ -141,6 +144,9 @@ func (t Table) Write(w io.Writer) error {
 	}
 	if err := tw.Flush(); err != nil {
 		return err
+	}
+	for _, r := range t.Rows {
+		r.Clicks.write(w)
 	}
 	for _, s := range t.Skips {
 		fmt.Fprintf(w, "skipped: %s\n", s)

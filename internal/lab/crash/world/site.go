@@ -131,7 +131,7 @@ test_asks if "crash-suite-asks" in gate.approval with input as {"action": {"clas
 `
 
 // places are where a site's agent finds the world.
-type places struct{ source, pager, actuator string }
+type places struct{ source, pager, actuator, slack string }
 
 // writeSite fills a folder. ledger is the YAML of the store.
 func writeSite(dir string, at places, class, ledger string) error {

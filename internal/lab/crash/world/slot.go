@@ -49,6 +49,7 @@ func NewSlot(bin, dir string) (*Slot, error) {
 		{&s.at.source, func(w *World) http.Handler { return w.Source }},
 		{&s.at.pager, func(w *World) http.Handler { return w.Pager.Handler() }},
 		{&s.at.actuator, func(w *World) http.Handler { return w.Actuator }},
+		{&s.at.slack, func(w *World) http.Handler { return w.Slack.Handler() }},
 	} {
 		if err := s.open(door.url, door.pick); err != nil {
 			return nil, errors.Join(err, s.Close())
@@ -103,7 +104,11 @@ func (s *Slot) New(ctx context.Context, o Options) (*World, error) {
 	if o.Class == "" {
 		o.Class = "auto"
 	}
-	seed, err := s.prepare(ctx, o.Class, o.Class, sqliteLedger, nil)
+	name, before := o.Class, func(string) error { return nil }
+	if o.Slack != "" {
+		name, before = o.Class+"-"+o.Slack, func(dir string) error { return writeSlack(dir, s.at.slack, o.Slack) }
+	}
+	seed, err := s.prepare(ctx, name, o.Class, sqliteLedger, before)
 	if err != nil {
 		return nil, fmt.Errorf("prepare a site: %w", err)
 	}
@@ -121,7 +126,7 @@ func (s *Slot) New(ctx context.Context, o Options) (*World, error) {
 }
 
 // prepare makes a site of a name once: its agent runs until its documents are
-// settled. ledger is the YAML of the store; before is done first, if not nil.
+// settled. ledger is the YAML of the store; before is done first.
 func (s *Slot) prepare(ctx context.Context, name, class, ledger string, before func(dir string) error) (string, error) {
 	if dir, ok := s.seeds[name]; ok {
 		return dir, nil
@@ -130,10 +135,8 @@ func (s *Slot) prepare(ctx context.Context, name, class, ledger string, before f
 	if err := writeSite(dir, s.at, class, ledger); err != nil {
 		return "", err
 	}
-	if before != nil {
-		if err := before(dir); err != nil {
-			return "", err
-		}
+	if err := before(dir); err != nil {
+		return "", err
 	}
 	if err := s.watch(ctx, dir, class); err != nil {
 		return "", err

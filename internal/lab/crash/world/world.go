@@ -16,6 +16,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/execute/executetest"
+	"github.com/setpoint-dev/setpoint/internal/lab/fakeslack"
 	"github.com/setpoint-dev/setpoint/internal/lab/pager"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/web"
@@ -31,6 +32,8 @@ type Options struct {
 	Class string
 	// Mode is how the actuator answers; ok when empty.
 	Mode executetest.Mode
+	// Slack is how clicks come in, http or socket; no channel when empty.
+	Slack string
 }
 
 // World is one run: a site, and what the servers of its slot say.
@@ -40,6 +43,8 @@ type World struct {
 	Source   *Source
 	Actuator *executetest.Actuator
 	Pager    *pager.Pager
+	// Slack is asked only by a site that has one.
+	Slack *fakeslack.Slack
 
 	// Enter stands before every command line, of agents too: how to get into
 	// the site's mount namespace, where it has one of its own.
@@ -56,7 +61,7 @@ type World struct {
 }
 
 func (s *Slot) world(dir string, o Options) (*World, error) {
-	w := &World{Dir: dir, Source: &Source{}, Pager: pager.New(time.Now), bin: s.bin, o: o}
+	w := &World{Dir: dir, Source: &Source{}, Pager: pager.New(time.Now), Slack: fakeslack.New(fakeslack.Options{}), bin: s.bin, o: o}
 	if err := w.actuate(); err != nil {
 		return nil, err
 	}
@@ -108,6 +113,7 @@ func (w *World) Close() error {
 		return nil
 	}
 	w.closed = true
+	w.Slack.Close()
 	for end := time.Now().Add(2 * lateBy); w.coming() && time.Now().Before(end); {
 		time.Sleep(20 * time.Millisecond)
 	}
