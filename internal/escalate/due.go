@@ -227,8 +227,8 @@ func (o outbox) wants(d Delivery, tried bool, r Rule) bool {
 		return true
 	case !o.rested(d):
 		return false
-	case d.Failures > 0, d.Ended, d.Sent.IsZero(), d.Digest != o.digest:
-		return true
+	case d.Failures > 0, d.Ended, d.Sent.IsZero(), d.Digest != o.digest, !d.Begun.IsZero():
+		return true // of what was begun and not recorded nobody knows what arrived
 	}
 	every := r.Repost
 	if o.page.Reason == Heartbeat {

@@ -95,6 +95,7 @@ func TestDue(t *testing.T) {
 		"EndedAcked":       {"somebody took it, however they got to know of it", func() escalate.Page { c := ended; c.AckedBy = "os:alice"; return c }(), held{failed(escalate.Delivery{}, "oncall", 3, 31*m)}, 32*m - 1, nil},
 		"Begun":            {"another process may be sending it", open, held{escalate.Delivery{}.Begin(open, "oncall", "b", t0)}, 30*s - 1, nil},
 		"BegunByTheDead":   {"it recorded nothing of it: somebody else sends", open, held{escalate.Delivery{}.Begin(open, "oncall", "b", t0)}, 30 * s, []string{"oncall"}},
+		"BegunAndChanged":  {"what it may have sent is not what is held, and not what is so", open, held{sent(open, "oncall", 0).Begin(changed, "oncall", "b", at(s))}, 31 * s, []string{"oncall"}},
 		"BegunInFuture":    {"of a clock that was set back", open, held{escalate.Delivery{}.Begin(open, "oncall", "b", at(s))}, 0, []string{"oncall"}},
 		"BegunEnd":         {"an end is begun like a page", ended, held{sent(open, "oncall", 25*m).Begin(ended, "oncall", "b", at(30*m))}, 30*m + 29*s, nil},
 		"Reopened":         {"a page that is open again is news to who was told its end", open, held{sent(ended, "oncall", 0)}, s, []string{"oncall"}},
