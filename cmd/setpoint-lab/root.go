@@ -30,7 +30,7 @@ model is asked and nothing leaves this machine.`,
 	root.SetErr(errs)
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
-		demoCommand(), newEvalCommand(), fakemodelCommand(), fakepagerCommand(), effectdCommand(), faultproxyCommand(), crashCommand(), checkCommand(), simCommand(),
+		demoCommand(), newEvalCommand(), fakemodelCommand(), fakepagerCommand(), fakeslackCommand(), effectdCommand(), faultproxyCommand(), crashCommand(), checkCommand(), simCommand(),
 	)
 	root.AddCommand(mutantsCommand())
 	root.AddCommand(worstCommand())
@@ -89,7 +89,7 @@ func flagError(cmd *cobra.Command, err error) error {
 // kindOf is what a flag takes, by the library's name of its type.
 var kindOf = map[string]string{
 	"int": "a whole number", "uint64": "a whole number from 0 on", "float64": "a number",
-	"bool": "true or false", "duration": "a duration such as 90s or 5m",
+	"bool": "true or false", "duration": "a duration such as 90s or 5m", "durationSlice": "durations such as 3s,1m",
 }
 
 // usageError is a wrong command line; it points at the help of its command.

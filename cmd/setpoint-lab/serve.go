@@ -23,6 +23,11 @@ func serve(cmd *cobra.Command, listen string, h http.Handler) error {
 	if err != nil {
 		return err
 	}
+	return serveOn(cmd, l, h)
+}
+
+// serveOn is serve for a listener that is open already.
+func serveOn(cmd *cobra.Command, l net.Listener, h http.Handler) error {
 	fmt.Fprintf(cmd.OutOrStdout(), "http://%s\n", l.Addr())
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
 	stop := context.AfterFunc(cmd.Context(), func() { _ = server.Close() })

@@ -16,7 +16,6 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/execute/executetest"
 	"github.com/setpoint-dev/setpoint/internal/lab/demo"
 	"github.com/setpoint-dev/setpoint/internal/lab/model"
-	"github.com/setpoint-dev/setpoint/internal/lab/pager"
 	"github.com/setpoint-dev/setpoint/internal/propose/rules"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
@@ -60,41 +59,6 @@ the doctor tells beside the ones that are.`,
 	listenFlag(cmd, &listen)
 	cmd.Flags().StringVar(&file, "rules", "", "the rules file (default: evals/rules.yaml of the repository)")
 	return cmd
-}
-
-func fakepagerCommand() *cobra.Command {
-	var listen string
-	cmd := &cobra.Command{
-		Use:   "fakepager",
-		Short: "A receiver of pages that writes down what people would see",
-		Long: `Take pages as Alertmanager's webhook JSON (POST /page) and by the part of
-Alertmanager's API v2 that Setpoint uses (/api/v2/alerts, /api/v2/silences).
-GET /pages gives what people would have seen. The first line of standard output
-is its URL.`,
-		Example: `  setpoint-lab fakepager --listen 127.0.0.1:9999
-  # setpoint.yaml: receivers: [{name: oncall, webhook: {url: "http://127.0.0.1:9999/page"}}]
-  #            or: receivers: [{name: oncall, alertmanager: {url: "http://127.0.0.1:9999"}}]
-  curl -s http://127.0.0.1:9999/pages`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return serve(cmd, listen, pagerHandler(pager.New(time.Now)))
-		},
-	}
-	listenFlag(cmd, &listen)
-	return cmd
-}
-
-// pagerHandler is the pager with a page that shows what it holds.
-func pagerHandler(p *pager.Pager) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/", p.Handler())
-	mux.HandleFunc("GET /pages", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		_ = enc.Encode(map[string]any{"items": p.Pages()}) // The client is gone; nothing is lost.
-	})
-	return mux
 }
 
 // effectd is how an actuator is to be.
