@@ -8,6 +8,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
+	"github.com/setpoint-dev/setpoint/internal/ledger/postgres"
+	"github.com/setpoint-dev/setpoint/internal/ledger/postgres/pgtest"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
 	"github.com/setpoint-dev/setpoint/internal/step"
 )
@@ -81,5 +83,74 @@ func TestReplicaLosesTheRace(t *testing.T) {
 	ch.stands(t, asked.ID, 1, approve.Open)
 	if p := w.card(asked.ID); !raced || p.Rev != 2 || len(p.Messages) != 1 {
 		t.Errorf("raced: %v, recorded %+v", raced, p)
+	}
+}
+
+// TestReplicasOnPostgres: the same with two loops that run by themselves, over
+// the store that replicas share.
+func TestReplicasOnPostgres(t *testing.T) {
+	w := live(t)
+	ch := w.board()
+	board := w.options
+	dsn, err := pgtest.Start(t).Database("cards")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := postgres.Init(t.Context(), dsn, "os:test"); err != nil {
+		t.Fatal(err)
+	}
+	replica := func(name string) func(*reconcile.Options) {
+		store, err := postgres.Open(t.Context(), dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = store.Close() })
+		return func(o *reconcile.Options) {
+			board(o)
+			o.Store, o.StoreClock, o.Hints, o.Shared, o.Process = store, store.Clock, store.Hints(), true, name
+		}
+	}
+	w.options = replica("a")
+	other := replica("b")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	stop := w.loop()
+	second := w.made(other)
+	go func() { ended <- second.Run(ctx) }()
+	w.broken()
+	for _, service := range []string{"a", "b"} {
+		w.soon("card of "+service, func(s *ledger.State) bool {
+			open, ok := s.OpenTicket(service)
+			return ok && s.Cards[open.ID] != nil && len(s.Cards[open.ID].Messages) > 0
+		})
+		w.said(w.openTicket(service), true)
+	}
+	w.soon("both answers, and what became of the first", func(s *ledger.State) bool {
+		answered, sent := 0, 0
+		for _, p := range s.Cards {
+			answered += min(1, len(p.Noted))
+			if slices.Contains(p.Noted, "effect-applied") {
+				sent++ // the other one waits for the same target
+			}
+		}
+		return answered == 2 && sent == 1
+	})
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	stop()
+	seen := map[string]bool{}
+	if n := ch.called("post t"); n != 2 {
+		t.Errorf("%d cards were posted, want two: %v", n, ch.calls)
+	}
+	for _, b := range ch.bills {
+		if seen[b.card.Ticket] {
+			t.Errorf("two cards of %s: %v", b.card.Ticket, ch.calls)
+		}
+		seen[b.card.Ticket] = true
+		if len(b.notes) != len(slices.Compact(sorted(slices.Clone(b.notes)))) {
+			t.Errorf("notes of %s: %v, want each once", b.card.Ticket, b.notes)
+		}
 	}
 }
