@@ -157,17 +157,22 @@ func (s *Slack) allowed(m method, token, channelID string) *refusal {
 	case token != want:
 		return refuse("invalid_auth")
 	}
-	scope := m.scope
-	if right, ok := strings.CutPrefix(scope, "conversations:"); ok {
-		scope = "channels:" + right
-		if c := s.channels[channelID]; c != nil && c.Private {
-			scope = "groups:" + right
-		}
-	}
-	if scope != "" && s.taken[scope] {
+	if scope := s.scope(m, channelID); s.taken[scope] {
 		return &refusal{code: "missing_scope", needed: scope}
 	}
 	return nil
+}
+
+// scope is what the method needs for that channel; "" for none.
+func (s *Slack) scope(m method, channelID string) string {
+	right, ok := strings.CutPrefix(m.scope, "conversations:")
+	if !ok {
+		return m.scope
+	}
+	if c := s.channels[channelID]; c != nil && c.Private {
+		return "groups:" + right
+	}
+	return "channels:" + right
 }
 
 // arguments are read as Slack does: a form, or JSON. The token comes in the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 )
@@ -91,27 +92,33 @@ func strict(req *http.Request, into any) error {
 
 func (s *Slack) putFault(w http.ResponseWriter, req *http.Request) {
 	var f Fault
-	q := req.URL.Query()
-	name, next := q.Get("method"), 0
 	err := strict(req, &f)
-	_, known := methods()[name]
-	switch {
-	case err != nil:
-	case !known && name != AnyMethod && name != SocketMethod:
-		err = fmt.Errorf("there is no method %q here; write one of the Web API, %q or %q", name, AnyMethod, SocketMethod)
-	case f == Fault{}:
-		err = errors.New(`the body is no fault: write e.g. {"error": "message_not_found"}`)
-	case q.Has("next"):
-		if next, err = strconv.Atoi(q.Get("next")); err == nil && next < 1 {
-			err = errors.New("next is how many requests, at least 1")
-		}
-	}
-	if err == nil && q.Has("for") {
-		err = s.downFor(name, q.Get("for"), f)
-	} else if err == nil {
-		s.Fail(name, next, f)
+	if err == nil {
+		err = s.setFault(req.URL.Query(), f)
 	}
 	done(w, err)
+}
+
+func (s *Slack) setFault(q url.Values, f Fault) error {
+	name := q.Get("method")
+	_, known := methods()[name]
+	switch {
+	case !known && name != AnyMethod && name != SocketMethod:
+		return fmt.Errorf("there is no method %q here; write one of the Web API, %q or %q", name, AnyMethod, SocketMethod)
+	case f == Fault{}:
+		return errors.New(`the body is no fault: write e.g. {"error": "message_not_found"}`)
+	case q.Has("for"):
+		return s.downFor(name, q.Get("for"), f)
+	}
+	next := 0
+	if q.Has("next") {
+		var err error
+		if next, err = strconv.Atoi(q.Get("next")); err != nil || next < 1 {
+			return errors.New("next is how many requests, at least 1")
+		}
+	}
+	s.Fail(name, next, f)
+	return nil
 }
 
 func (s *Slack) downFor(name, text string, f Fault) error {

@@ -200,7 +200,9 @@ func (s *Slack) Revoke(token string, revoked bool) {
 func (s *Slack) TakeScope(scope string, taken bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.taken[scope] = taken
+	if scope != "" {
+		s.taken[scope] = taken
+	}
 }
 
 // Delete deletes a message, as a person does.

@@ -231,6 +231,32 @@ func TestSocketSpread(t *testing.T) {
 	}
 }
 
+// TestSocketElsewhere: what is sent again comes on another connection than the
+// last time, whosever turn it is.
+func TestSocketElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.listen(t, always)
+	w.listen(t, always)
+	w.connected(t, 2)
+	ts := w.post(t, card("T1", "words"))
+	for range 2 {
+		if o, err := w.slack.Click(soon(t), "U1", ops, ts, "approve"); err != nil || o.Shown != fakeslack.ShownOK {
+			t.Fatalf("%+v, %v", o, err)
+		}
+	}
+	for range 3 {
+		if err := w.slack.Redeliver(w.slack.Envelopes()[0].ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	on := w.slack.Envelopes()[0].Connections
+	a, b := on[0], 3-on[0]
+	if diff := cmp.Diff([]int{a, b, a, b}, on); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
 // TestSocketReconnects: a client that is told to go comes back, and hears the
 // next click there.
 func TestSocketReconnects(t *testing.T) {

@@ -123,10 +123,14 @@ func (w *watched) WriteHeader(status int) {
 // nowhere is where a lost answer goes.
 type nowhere struct{}
 
-// Header, Write and WriteHeader do nothing.
-func (nowhere) Header() http.Header         { return http.Header{} }
+// Header is thrown away.
+func (nowhere) Header() http.Header { return http.Header{} }
+
+// Write takes all.
 func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
-func (nowhere) WriteHeader(int)             {}
+
+// WriteHeader does nothing.
+func (nowhere) WriteHeader(int) {}
 
 // write puts a request into the journal. Reading is no event.
 func (p *Pager) write(endpoint string, body []byte, req *http.Request, e Event) {

@@ -12,7 +12,7 @@ import (
 
 // PagerDuty is how that side is set up. The zero PagerDuty takes every routing
 // key and tells nobody of an acknowledgement.
-type PagerDuty struct {
+type PagerDuty struct { //nolint:revive // It is a name: the shorter one would be nobody's.
 	// RoutingKey is the only one that is taken.
 	RoutingKey string
 	// WebhookURL gets what people do, signed with each of WebhookSecrets.
