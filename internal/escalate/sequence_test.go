@@ -164,7 +164,7 @@ func TestAffecting(t *testing.T) {
 		t.Errorf("nothing is affected: %q", got.Text)
 	}
 	got := p.Affecting([]escalate.Affected{
-		{Service: "blind", Assessment: compare.Assessment{State: compare.Unknown, Reason: compare.Reason(measure.NoData)}, Since: t0},
+		{Service: "blind", Assessment: compare.Assessment{State: compare.Unknown, Reason: measure.NoData}, Since: t0},
 		{Service: "mild", Assessment: breached(0.02), Since: t0},
 		{Service: "bad", Assessment: breached(0.5), Since: at(time.Minute)},
 	})

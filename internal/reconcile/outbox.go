@@ -269,11 +269,7 @@ func (p *pagePlan) endOf(s *ledger.State, page escalate.Page) string {
 	case page.Reason == escalate.Heartbeat:
 		return "not-configured"
 	case page.Service == "":
-		if content, over := p.over[page.ID]; !over || content != page.ContentDigest() {
-			return "" // what comes and goes is one page
-		}
-		p.ended = append(p.ended, page.ID)
-		return "recovered"
+		return p.lingered(page)
 	}
 	if svc, ok := p.set.Service(page.Service); !ok || svc.Remediation.Name == "" && page.Episode != "" {
 		return "document-removed"
@@ -281,5 +277,14 @@ func (p *pagePlan) endOf(s *ledger.State, page escalate.Page) string {
 	if known := s.Services[page.Service]; known != nil && page.ID == known.Episode {
 		return ""
 	}
+	return "recovered"
+}
+
+// lingered ends a page of no episode: what comes and goes is one page.
+func (p *pagePlan) lingered(page escalate.Page) string {
+	if content, over := p.over[page.ID]; !over || content != page.ContentDigest() {
+		return ""
+	}
+	p.ended = append(p.ended, page.ID)
 	return "recovered"
 }
