@@ -70,6 +70,14 @@ crash: tools ## Prove one effect per key: real agents hit everywhere, simulation
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/setpoint-lab
 	@bin/setpoint-lab crash $(if $(ARGS),$(ARGS),--all --parallel 16)
 
+.PHONY: crash-click
+crash-click: ## Kill agents from a click in Slack to its effect; play many seeds of what people know. ARGS, SEEDS.
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -trimpath -tags crashtest -o bin/setpoint-crashtest ./cmd/setpoint
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/setpoint-lab
+	SETPOINT_PEOPLE_SEEDS=$${SEEDS:-200} $(GO) test -count=1 -timeout 20m ./internal/lab/people
+	@bin/setpoint-lab crash --only click --prove-clicks --parallel 10 $(ARGS)
+
 .PHONY: bench
 bench: ## Print the ratios of Setpoint's cost to the bare work.
 	$(GO) test -timeout 30m -run '^$$' -bench . -benchtime 500ms ./internal/...

@@ -25,7 +25,7 @@ func (found) ExitCode() int { return exitFound }
 func crashCommand() *cobra.Command {
 	var o crash.Options
 	var output string
-	var all bool
+	var all, prove bool
 	var lines []string
 	for _, c := range crash.Classes() {
 		lines = append(lines, fmt.Sprintf("  %-10s %s", c[0], c[1]))
@@ -58,11 +58,12 @@ Exit 0 when nothing broke, 2 when something did, 1 when the suite could not run.
 			if output != "table" && output != "json" {
 				return usageError(cmd, "-o: want table or json, not %q", output)
 			}
-			return runCrash(cmd, o, output, all)
+			return runCrash(cmd, o, output, besides{all: all, clicks: prove})
 		},
 	}
 	cmd.Flags().BoolVar(&o.Short, "short", false, "try a sample of every class, under a minute")
 	cmd.Flags().BoolVar(&all, "all", false, "also run the simulation, the interleavings and the mutants")
+	cmd.Flags().BoolVar(&prove, "prove-clicks", false, "also break the agent in ways that the class click must notice; needs the sources and Go")
 	cmd.Flags().StringVar(&o.Agent, "agent", "", "the agent built with -tags crashtest (default: setpoint-crashtest beside this program)")
 	cmd.Flags().StringSliceVar(&o.Only, "only", nil, "only these classes")
 	cmd.Flags().StringVar(&o.Point, "point", "", "one point, by the name that a failure prints")
@@ -72,7 +73,7 @@ Exit 0 when nothing broke, 2 when something did, 1 when the suite could not run.
 	return cmd
 }
 
-func runCrash(cmd *cobra.Command, o crash.Options, output string, all bool) error {
+func runCrash(cmd *cobra.Command, o crash.Options, output string, also besides) error {
 	if o.Agent == "" {
 		self, err := os.Executable()
 		if err != nil {
@@ -90,8 +91,8 @@ func runCrash(cmd *cobra.Command, o crash.Options, output string, all bool) erro
 	if len(table.Rows) == 0 {
 		return err
 	}
-	if all && err == nil {
-		err = beside(cmd, &table)
+	if err == nil {
+		err = also.run(cmd, o, &table)
 	}
 	write := table.Write
 	if output == "json" {

@@ -56,7 +56,7 @@ func beside(cmd *cobra.Command, t *crash.Table) error {
 	if err != nil {
 		return err
 	}
-	t.Mutants, t.MutantsCaught = len(m.Items), m.Caught
+	t.Mutants, t.MutantsCaught = t.Mutants+len(m.Items), t.MutantsCaught+m.Caught
 	for _, r := range m.Items {
 		if r.Verdict != mutants.Caught {
 			t.Beside = append(t.Beside, fmt.Sprintf("mutant %s: %s", r.Name, r.Verdict))

@@ -22,9 +22,16 @@ var clicked = []world.Options{
 	{Class: "approval", Mode: executetest.ModeDropReply, Slack: "http"},
 }
 
+// slowly is when somebody answers who is late: after a post that was begun by a
+// process that is gone has been looked for.
+const slowly = approve.PostFor + 8*time.Second
+
+// posting are the points around the first post of a card.
+var posting = []string{"before card#1", "after card#1", "before card#2", "after card#2"}
+
 // clickPatience is longer than it takes until a post that was begun by a process
 // that is gone is looked for.
-const clickPatience = approve.PostFor + patience
+const clickPatience = slowly + patience
 
 // clickCases kill an agent at each point from the asking to the effect, and
 // before each system call by which the click is recorded.
@@ -42,9 +49,11 @@ func clickCases(ctx context.Context, p *planner) ([]Case, error) {
 			if p.short && !slices.Contains([]string{"before answer#1", "after answer#1"}, point) {
 				continue
 			}
-			cases = append(cases, clickCase(o, "kill at "+point, func(ctx context.Context, r *run) bool {
-				return r.runInto(ctx, world.Rig{At: point, Do: "kill"})
-			}))
+			into := func(ctx context.Context, r *run) bool { return r.runInto(ctx, world.Rig{At: point, Do: "kill"}) }
+			cases = append(cases, clickCase(o, "kill at "+point, 0, into))
+			if o == clicked[0] && !p.short && slices.Contains(posting, point) {
+				cases = append(cases, clickCase(o, "kill at "+point+", clicked late", slowly, into))
+			}
 		}
 	}
 	if p.short {
@@ -59,7 +68,7 @@ func clickName(o world.Options) string { return o.Slack + "/" + string(o.Mode) }
 
 // clickCase runs an agent into its end while a person clicks, and another one to
 // the end of the episode.
-func clickCase(o world.Options, what string, into func(ctx context.Context, r *run) bool) Case {
+func clickCase(o world.Options, what string, after time.Duration, into func(ctx context.Context, r *run) bool) Case {
 	return Case{Name: clickName(o) + "/" + what, run: func(ctx context.Context, s *world.Slot) Result {
 		w, err := s.New(ctx, o)
 		if err != nil {
@@ -68,7 +77,7 @@ func clickCase(o world.Options, what string, into func(ctx context.Context, r *r
 		r := begin(w)
 		watched, stop := context.WithCancel(ctx)
 		defer stop()
-		person := w.Click(watched)
+		person := w.Click(watched, after)
 		r.result.Reached = into(ctx, r)
 		return r.clickEnd(ctx, person)
 	}}
@@ -109,7 +118,7 @@ func (p *planner) clickPoints(ctx context.Context, o world.Options) ([]string, e
 	r := begin(w)
 	watched, stop := context.WithCancel(ctx)
 	defer stop()
-	result := r.clickEnd(ctx, w.Click(watched))
+	result := r.clickEnd(ctx, w.Click(watched, 0))
 	if len(result.Violations) > 0 {
 		return nil, fmt.Errorf("%s", strings.Join(result.Violations, "; "))
 	}

@@ -32,7 +32,7 @@ func clickedInside(ctx context.Context, p *planner) ([]Case, error) {
 	var cases []Case
 	for _, name := range traced {
 		for n := 1; n <= counts[name]; n++ {
-			cases = append(cases, clickCase(clicked[0], fmt.Sprintf("kill before %s %d of the record", name, n),
+			cases = append(cases, clickCase(clicked[0], fmt.Sprintf("kill before %s %d of the record", name, n), 0,
 				func(ctx context.Context, r *run) bool { return r.runInside(ctx, name, n) }))
 		}
 	}
@@ -49,7 +49,7 @@ func (p *planner) countRecording(ctx context.Context) (map[string]int, error) {
 	r := begin(w)
 	watched, stop := context.WithCancel(ctx)
 	defer stop()
-	w.Click(watched)
+	w.Click(watched, 0)
 	agent, err := r.Start(world.Rig{At: "before " + recording, Do: "stop"})
 	if err != nil {
 		return nil, err

@@ -36,6 +36,8 @@ type Options struct {
 	Only []string
 	// Point is one point by its name, e.g. "kill/auto/ok/kill at before claim#1".
 	Point string
+	// Points are several by their names.
+	Points []string
 	// Keep is a folder for histories; those of failed runs are always kept,
 	// in a temporary folder when Keep is empty.
 	Keep string
@@ -208,6 +210,9 @@ func (s *suite) plan(ctx context.Context) ([]Case, error) {
 	}
 	if s.o.Point != "" {
 		all = slices.DeleteFunc(all, func(c Case) bool { return c.ID() != s.o.Point })
+	}
+	if len(s.o.Points) > 0 {
+		all = slices.DeleteFunc(all, func(c Case) bool { return !slices.Contains(s.o.Points, c.ID()) })
 	}
 	return all, nil
 }

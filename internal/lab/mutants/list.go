@@ -22,11 +22,11 @@ const (
 )
 
 // List is every mutant of the product, in a fixed order: the eight of the
-// robustness suite first, then those of the ledger, the gate, of measuring, the model, the loop and the
-// executors. The text of an edit is short, so that it outlives most changes
-// around it.
+// robustness suite first, then those of the ledger, the gate, of measuring, the
+// model, the loop, the executors and people. The text of an edit is short, so
+// that it outlives most changes around it.
 func List() []Mutant {
-	return slices.Concat(eight(), ledgerList(), pastList(), storeList(), gateList(), brakeList(), policyList(), measureList(), modelList(), loopList(), sendList())
+	return slices.Concat(eight(), ledgerList(), pastList(), storeList(), gateList(), brakeList(), policyList(), measureList(), modelList(), loopList(), sendList(), peopleList())
 }
 
 // one is a mutant with one edit.

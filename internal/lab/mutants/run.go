@@ -140,6 +140,16 @@ func (r *runner) hunt(ctx context.Context, m Mutant, res *Result) error {
 	return nil
 }
 
+// Overlay writes the changed files of a mutant into a folder, and gives the file
+// that go build -overlay takes.
+func (m Mutant) Overlay(root, dir string) (string, error) {
+	files, err := changed(root, m)
+	if err != nil {
+		return "", err
+	}
+	return writeOverlay(dir, files)
+}
+
 // writeOverlay writes changed files into a folder, and the file that tells the
 // compiler where they are.
 func writeOverlay(dir string, files map[string][]byte) (string, error) {

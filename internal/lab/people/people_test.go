@@ -9,8 +9,10 @@ import (
 	"strconv"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/lab/people"
+	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
 // play plays a plan in simulated time.
@@ -74,4 +76,35 @@ func seeds(t *testing.T) (from, to uint64) {
 		return one, one + 1
 	}
 	return 1, 1 + number("SETPOINT_PEOPLE_SEEDS", 20)
+}
+
+// TestLedgerAway: a ledger that cannot be used for a while, and comes back, makes
+// nobody wait anew; and an action whose outcome nobody can record does not pass
+// for help for as long as the ledger is away.
+func TestLedgerAway(t *testing.T) {
+	// Frozen, nothing is asked, and only the wait tells people.
+	frozen := people.Window{Fault: people.Frozen, From: 12 * time.Minute, To: 90 * time.Minute}
+	plans := map[string]struct {
+		reason  string
+		windows []people.Window
+	}{
+		"back just before it is due": {"the miss began long before the ledger heard of it",
+			[]people.Window{frozen, {Fault: people.ReadOnly, From: 12 * time.Minute, To: 33 * time.Minute}}},
+		"unreadable, and back": {"nor does one that could not even be read",
+			[]people.Window{frozen, {Fault: people.Unreadable, From: 12 * time.Minute, To: 33 * time.Minute}}},
+		"away while something is judged": {"the outcome is never recorded",
+			[]people.Window{{Fault: people.ReadOnly, From: 22 * time.Minute, To: 70 * time.Minute}}},
+	}
+	for name, tc := range plans {
+		t.Run(name, func(t *testing.T) {
+			r := play(t, people.Plan{
+				Theme: name, Receivers: []string{"first", "second"}, Replicas: 1, Capacity: 9,
+				Services: []people.Service{{Name: "s0", Mode: spec.Auto, Class: spec.ClassAuto, Answer: people.Ignores}},
+				Windows:  append(tc.windows, people.Window{Fault: people.Miss, Of: "s0", From: 14 * time.Minute, To: 75 * time.Minute}),
+			}, slog.New(slog.NewTextHandler(t.Output(), nil)))
+			if r.Due == 0 || len(r.Violations) > 0 {
+				t.Errorf("%s: %d misses were due, and %q", tc.reason, r.Due, r.Violations[:min(2, len(r.Violations))])
+			}
+		})
+	}
 }

@@ -86,14 +86,16 @@ func (c *Clicker) Acknowledged(ticket string) bool {
 	return slices.ContainsFunc(c.Presses(), func(p Press) bool { return p.Ticket == ticket && p.Acknowledged })
 }
 
-// Click begins to watch the channel, until ctx ends.
-func (w *World) Click(ctx context.Context) *Clicker {
+// Click begins to watch the channel, until ctx ends; the first click comes not
+// before a while.
+func (w *World) Click(ctx context.Context, after time.Duration) *Clicker {
 	c := &Clicker{w: w}
-	go c.watch(ctx)
+	first := time.Now().Add(after)
+	go c.watch(ctx, first)
 	return c
 }
 
-func (c *Clicker) watch(ctx context.Context) {
+func (c *Clicker) watch(ctx context.Context, first time.Time) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -102,7 +104,9 @@ func (c *Clicker) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		c.w.listens()
+		if c.w.listens(); time.Now().Before(first) {
+			continue
+		}
 		for _, b := range c.w.Buttons() {
 			ticket, digest, _ := strings.Cut(b.Value, " ")
 			if !c.Acknowledged(ticket) {
