@@ -77,7 +77,7 @@ func digestLead(waiting []Ticket, storm string, first, now time.Time) Lead {
 		l.Until = fmt.Sprintf("until: the first ends at %s; those that nobody could approve for the storm are withdrawn", Moment(first, now))
 		l.Do = "do: nothing can be approved now; setpoint get approvals lists them, and setpoint deny takes one back"
 	}
-	return l
+	return fitting(l)
 }
 
 func waitingLines(waiting []Ticket, now time.Time) []string {

@@ -16,6 +16,46 @@ import (
 // unshortened.
 const MaxExact = 2500
 
+// Some characters are longer on the wire than on the screen, and Slack bounds what
+// is on the wire: these are the bounds by weight.
+const (
+	maxExactWeight = 4000
+	maxLineWeight  = 600
+)
+
+// weight is how long a text is within JSON that may stand in HTML.
+func weight(s string) int {
+	n := 0
+	for _, r := range s {
+		n += weigh(r)
+	}
+	return n
+}
+
+func weigh(r rune) int {
+	switch r {
+	case '<', '>', '&':
+		return len(`\u0026`)
+	case '"', '\\':
+		return 2
+	}
+	return 1
+}
+
+// light is the text up to that weight.
+func light(s string, limit int) string {
+	if weight(s) <= limit {
+		return s
+	}
+	n := weigh('…')
+	for i, r := range s {
+		if n += weigh(r); n > limit {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
 const otherBytes = "what would be executed now is not what was asked for: the documents changed"
 
 // exact gives the bytes that an approval executes, or why they cannot be shown. A
@@ -34,7 +74,7 @@ func exact(f CardFacts) (canonical, why string) {
 	switch {
 	case hex.EncodeToString(sum[:]) != t.Digest:
 		return "", otherBytes
-	case len(b) > MaxExact:
+	case len(b) > MaxExact, weight(string(b)) > maxExactWeight:
 		return "", fmt.Sprintf("what would be executed is %d bytes long and does not fit here unshortened", len(b))
 	}
 	if why := obscure(t, a); why != "" {

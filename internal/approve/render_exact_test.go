@@ -47,6 +47,7 @@ func TestNoClick(t *testing.T) {
 		"Invalid":       {change: param("v41\xff"), want: "cannot be written down"},
 		"NotANumber":    {change: param(math.NaN()), want: "cannot be written down"},
 		"TooLong":       {change: param(strings.Repeat("v", approve.MaxExact-241)), want: "is 2501 bytes long"},
+		"TooHeavy":      {change: param(strings.Repeat("&", 700)), want: "does not fit here unshortened"},
 		"ParameterName": {change: func(f *approve.CardFacts) {
 			f.Ticket.Proposal.Parameters = propose.Parameters{"vers\u200bion": "v41"}
 		}, want: "holds U+200B"},

@@ -21,9 +21,9 @@ func lead(f CardFacts, noClick string) Lead {
 		l.Until = "it ended at " + Moment(f.Ticket.Expires, f.Now) + ": nothing was done, and the on-call is paged"
 		l.Do = look("nothing can be answered here any more", f)
 	case f.Ticket.State == Open:
-		l.Step = OneLine("would do: "+step(f), MaxLine)
+		l.Step = "would do: " + step(f)
 		if noClick == otherBytes {
-			l.Step = OneLine("was asked to do: "+step(f)+", which would be something else now", MaxLine)
+			l.Step = "was asked to do: " + step(f) + ", which would be something else now"
 		}
 		l.Why = "a person is asked because " + because(f)
 		l.Until = until(f)
@@ -33,9 +33,15 @@ func lead(f CardFacts, noClick string) Lead {
 	default:
 		endedLead(&l, f)
 	}
-	l.Why = OneLine("why: "+l.Why, MaxLine)
-	l.Until = OneLine("until: "+l.Until, MaxLine)
-	l.Do = OneLine("do: "+l.Do, MaxLine)
+	l.Why, l.Until, l.Do = "why: "+l.Why, "until: "+l.Until, "do: "+l.Do
+	return fitting(l)
+}
+
+// fitting cuts the lines so that they fit a message whatever they hold.
+func fitting(l Lead) Lead {
+	for _, line := range []*string{&l.Broken, &l.Step, &l.Why, &l.Until, &l.Do} {
+		*line = light(OneLine(*line, MaxLine), maxLineWeight)
+	}
 	return l
 }
 
@@ -119,7 +125,7 @@ func approvedLead(l *Lead, f CardFacts) {
 	l.Why = whoSaid(t, true, f)
 	switch {
 	case c.VoidReason != "":
-		l.Step = OneLine("not sent: "+act, MaxLine)
+		l.Step = "not sent: " + act
 		l.Until = "it ended without a send: " + reasonWords(c.VoidReason)
 		l.Do = look("nothing can be answered here any more", f)
 	case judged(c), c.Over && !c.SentAt.IsZero():
@@ -131,11 +137,11 @@ func approvedLead(l *Lead, f CardFacts) {
 		l.Until = awaited(f) + "; nothing else is done to " + t.Service + " before"
 		l.Do = look(underWay(c), f)
 	case claimed(f):
-		l.Step = OneLine("about to be sent: "+act, MaxLine)
+		l.Step = "about to be sent: " + act
 		l.Until = "it is sent in this pass, or not at all"
 		l.Do = "to stop it: setpoint deny " + Argument(t.ID) + " --reason '…'"
 	default:
-		l.Step = OneLine("approved, not sent yet: "+act, MaxLine)
+		l.Step = "approved, not sent yet: " + act
 		l.Until = "it waits until " + Moment(t.Expires, f.Now) + ", or a little longer after a late answer, for what holds it to pass; then nothing is done and the on-call is paged"
 		l.Do = "to stop it: setpoint deny " + Argument(t.ID) + " --reason '…'"
 	}
@@ -151,7 +157,7 @@ func sentStep(f CardFacts) string {
 	if t.Outcome == "" && c.Effect == "applied" && c.JudgedAt.IsZero() {
 		t.Outcome = compare.OutcomePending
 	}
-	return OneLine("did: "+step(f)+" at "+Moment(c.SentAt, f.Now)+ended(t), MaxLine)
+	return "did: " + step(f) + " at " + Moment(c.SentAt, f.Now) + ended(t)
 }
 
 func underWay(c Course) string {
@@ -211,7 +217,7 @@ func endedLead(l *Lead, f CardFacts) {
 }
 
 func notDone(f CardFacts) string {
-	return OneLine("not done: "+step(f), MaxLine)
+	return "not done: " + step(f)
 }
 
 func look(what string, f CardFacts) string {

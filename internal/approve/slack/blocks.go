@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/slack-go/slack"
 	"github.com/slack-go/slack/slackutilsx"
@@ -20,7 +21,7 @@ const (
 	maxValue    = 2000
 	maxConfirm  = 300
 	maxFallback = 3000
-	maxURL      = 1000
+	maxURL      = 600
 )
 
 // Blocks gives a card as Block Kit, and the text of its notification. The lead
@@ -136,7 +137,7 @@ func contextBlock(c approve.Card) slack.Block {
 // linkable: a URL that Slack takes and that stays inside of its brackets.
 func linkable(raw string) bool {
 	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || len(raw) > maxURL {
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || width(slackutilsx.EscapeMessage(raw)) > maxURL {
 		return false
 	}
 	for i := range len(raw) {
@@ -214,13 +215,15 @@ func some(text string) string {
 	return text
 }
 
-// size is what Slack would count of blocks, or more: bytes of their JSON.
-func size(blocks []slack.Block) int {
-	b, err := json.Marshal(blocks)
+// size is what Slack counts of blocks: the characters of their JSON.
+func size(blocks []slack.Block) int { return width(blocks) }
+
+func width(v any) int {
+	b, err := json.Marshal(v)
 	if err != nil {
 		return maxAll
 	}
-	return len(b)
+	return utf8.RuneCount(b)
 }
 
 // fallbackText is what a notification shows and a screen reader reads: the title

@@ -291,7 +291,7 @@ func anyFacts(t *rapid.T) approve.CardFacts {
 	tame := rapid.Bool().Draw(t, "tame")
 	exact := func(name string) string {
 		if tame {
-			return rapid.StringMatching(`[ -~]{0,300}`).Draw(t, name)
+			return rapid.OneOf(rapid.StringMatching(`[ -~]{0,300}`), rapid.Map(rapid.IntRange(0, 2000), func(n int) string { return strings.Repeat(`&"`, n/2) })).Draw(t, name)
 		}
 		return text(name)
 	}
@@ -393,6 +393,20 @@ func TestAnyDigestCardIsValid(t *testing.T) {
 			t.Error(fault)
 		}
 	})
+}
+
+// Escaping makes a text longer, and an update with a long one is refused.
+func TestFallbackIsShortOnceEscaped(t *testing.T) {
+	c, long := rendered(t)["open"], strings.Repeat("&", approve.MaxLine)
+	c.Exact, c.NoClick, c.Lead = "", "too long", approve.Lead{Broken: long, Step: long, Why: "why: x", Until: "until: x", Do: "do: x"}
+	c.Sections, c.Words = nil, ""
+	raw, blocks, text := sent(t, c)
+	for _, fault := range faults(c, raw, blocks, text) {
+		t.Error(fault)
+	}
+	if !strings.HasPrefix(text, c.Title+"\n&amp;&amp;") {
+		t.Errorf("the fallback begins with %.60s", text)
+	}
 }
 
 // Slack refuses a whole message for one URL that it does not take.

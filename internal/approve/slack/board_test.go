@@ -141,6 +141,9 @@ func TestBoardFind(t *testing.T) {
 	if found, err := board.Find(ctx, "t70", other.Digest, before); err != nil || len(found) != 1 {
 		t.Errorf("found %+v, %v for t70", found, err)
 	}
+	if found, err := board.Find(ctx, "t7", "", before); err != nil || !slices.Equal(found, want) {
+		t.Errorf("found %+v, %v for t7 whatever its bytes, want %+v", found, err, want)
+	}
 	if found, err := board.Find(ctx, approve.DigestCard, "", before); err != nil || len(found) != 1 || found[0].Shows != cards["digest-many"].Gist {
 		t.Errorf("found %+v, %v for the digest card", found, err)
 	}
@@ -431,6 +434,18 @@ func TestBoardCancelled(t *testing.T) {
 	board := answered(t, func(http.ResponseWriter, *http.Request) {})
 	for call, err := range everyCall(ctx, board, approve.Message{Channel: "C1", ID: "1.2"}, rendered(t)["open"]) {
 		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+}
+
+// A network that is not there is said in a few words, without the URL.
+func TestBoardUnreachable(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	board := slack.NewBoard(slack.NewClient(server.URL, "xoxb-1", ""), "C1", "U1")
+	for call, err := range everyCall(t.Context(), board, approve.Message{Channel: "C1", ID: "1.2"}, rendered(t)["open"]) {
+		if err == nil || !strings.Contains(err.Error(), "connection refused") || strings.Contains(err.Error(), "http://") {
 			t.Errorf("%s: %v", call, err)
 		}
 	}
