@@ -2,6 +2,7 @@ package escalate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -138,6 +139,32 @@ func until(f PageFacts) string {
 		s = "it is met by measurement"
 	}
 	return s + chain(f)
+}
+
+// NextTurn is who is told of a page after those who hold it: the first receiver, in
+// the page's order, that does not hold it yet. The first one of all is told at once,
+// so it has no turn.
+func NextTurn(receivers []string, held []Delivery, rules []Rule) Turn {
+	var since time.Time
+	first := true
+	for _, name := range receivers {
+		at := slices.IndexFunc(rules, func(r Rule) bool { return r.Name == name })
+		if at < 0 {
+			continue
+		}
+		mine := slices.IndexFunc(held, func(d Delivery) bool { return d.Receiver == name && !d.First.IsZero() && !d.Ended })
+		switch {
+		case mine >= 0:
+			since = held[mine].First
+		case first:
+		case since.IsZero():
+			return Turn{Receiver: name, After: rules[at].wait()}
+		default:
+			return Turn{Receiver: name, At: since.Add(rules[at].wait())}
+		}
+		first = false
+	}
+	return Turn{}
 }
 
 // chain is who is told next.

@@ -263,3 +263,32 @@ func TestChain(t *testing.T) {
 		})
 	}
 }
+
+func TestNextTurn(t *testing.T) {
+	rules := []escalate.Rule{{Name: "a"}, {Name: "b", EscalateAfter: 5 * time.Minute}, {Name: "c"}}
+	holds := func(name string, when time.Duration) escalate.Delivery { return escalate.Delivery{Receiver: name, First: at(when)} }
+	over := holds("a", 0)
+	over.Ended = true
+	cases := map[string]struct {
+		reason    string
+		receivers []string
+		held      []escalate.Delivery
+		want      escalate.Turn
+	}{
+		"New":     {"nobody holds it yet, so the time is not known", []string{"a", "b"}, nil, escalate.Turn{Receiver: "b", After: 5 * time.Minute}},
+		"Held":    {"the wait counts from when the first one got it", []string{"a", "b", "c"}, []escalate.Delivery{holds("a", time.Minute)}, escalate.Turn{Receiver: "b", At: at(6 * time.Minute)}},
+		"Default": {"a receiver without a wait has ten minutes", []string{"a", "c"}, []escalate.Delivery{holds("a", 0)}, escalate.Turn{Receiver: "c", At: at(10 * time.Minute)}},
+		"Second":  {"and from the second one on for the third", []string{"a", "b", "c"}, []escalate.Delivery{holds("b", time.Minute)}, escalate.Turn{Receiver: "c", At: at(11 * time.Minute)}},
+		"Earlier": {"what ended is held no more", []string{"a", "b"}, []escalate.Delivery{over}, escalate.Turn{Receiver: "b", After: 5 * time.Minute}},
+		"Last":    {"after the last one there is nobody", []string{"a", "b"}, []escalate.Delivery{holds("a", 0), holds("b", 0)}, escalate.Turn{}},
+		"Alone":   {"one alone is told at once", []string{"a"}, nil, escalate.Turn{}},
+		"Gone":    {"who is not configured is not told", []string{"a", "x", "b"}, []escalate.Delivery{holds("a", 0)}, escalate.Turn{Receiver: "b", At: at(5 * time.Minute)}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, escalate.NextTurn(tc.receivers, tc.held, rules)); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

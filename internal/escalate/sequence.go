@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/execute"
 )
 
@@ -21,6 +22,7 @@ func Sequence(p Page, d Delivery) []Page {
 func (p Page) late() Page {
 	over := fmt.Sprintf("over already: ended at %s (%s), and could not be delivered before", instant(p.EndedAt), p.EndReason)
 	p.Text = "This is " + over + "\n" + p.Text
+	p.Lead.Broken = approve.OneLine("this is "+over+"; "+p.Lead.Broken, approve.MaxLine)
 	p.Summary = execute.CleanText("over already: "+p.Summary, maxSummary)
 	if p.Gist != "" {
 		p.Gist += " late"

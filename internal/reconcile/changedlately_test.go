@@ -67,7 +67,7 @@ func TestPageNamesTheChange(t *testing.T) {
 			w.run(2 * time.Minute) // It is told the same while it waits.
 			for _, page := range w.pager.open() {
 				_, told, found := strings.Cut(page.Text, "Changed lately\n")
-				told, _, _ = strings.Cut(told, "\nTried")
+				told, _, _ = strings.Cut(told, "\nWhy Setpoint stopped")
 				var got []string
 				for line := range strings.Lines(told) {
 					words, _, _ := strings.Cut(strings.TrimSpace(line), " at ")

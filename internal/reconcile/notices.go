@@ -116,8 +116,12 @@ func (r *Reconciler) fleetPage(id, reason, text string, now time.Time) escalate.
 			facts.Opened = known
 		}
 	})
+	all := r.allReceivers()
+	if reason != escalate.ExceptionExpired { // That one is for owners.
+		facts.Next = escalate.NextTurn(all, r.held(escalate.Page{ID: id}), r.receiverRules())
+	}
 	p := escalate.Render(facts)
-	p.Receivers = r.allReceivers()
+	p.Receivers = all
 	return p
 }
 
@@ -259,8 +263,10 @@ func (r *Reconciler) render(f step.NoticeFacts, n step.Notice, now time.Time) es
 			facts.Balance = &balance
 		}
 	})
+	audience := r.audience(f.Service, n.To)
+	facts.Next = escalate.NextTurn(audience, r.held(escalate.Page{ID: n.ID}), r.receiverRules())
 	p := escalate.Render(facts)
-	p.Receivers = r.audience(f.Service, n.To)
+	p.Receivers = audience
 	return p
 }
 
