@@ -250,7 +250,11 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.slack.Fail("chat.postMessage", 1, tc.fault)
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			patience := 10 * time.Second
+			if tc.fault.Hang == fakeslack.Duration(time.Hour) {
+				patience = 500 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			_, _, err := w.api.PostMessageContext(ctx, ops, slack.MsgOptionText("x", false))
 			if !tc.is(err) {

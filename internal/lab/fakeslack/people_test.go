@@ -185,7 +185,11 @@ func TestShown(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, realClock, impatient)
+			change := []func(*fakeslack.Options){realClock}
+			if tc.wait > 0 {
+				change = append(change, impatient)
+			}
+			w := newWorld(t, change...)
 			newDesk(t, w, tc.status, tc.wait)
 			ts := w.post(t, card("T1", "words"))
 			o, err := w.slack.Click(soon(t), "U1", ops, ts, "approve")

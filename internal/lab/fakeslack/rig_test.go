@@ -32,7 +32,7 @@ type world struct {
 func newWorld(t *testing.T, change ...func(*fakeslack.Options)) *world {
 	t.Helper()
 	w := &world{now: start}
-	o := fakeslack.Options{Now: w.clock, Patience: 2 * time.Second}
+	o := fakeslack.Options{Now: w.clock, Patience: 10 * time.Second}
 	for _, f := range change {
 		f(&o)
 	}

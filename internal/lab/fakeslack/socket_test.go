@@ -185,7 +185,7 @@ func TestSocketWarning(t *testing.T) {
 // TestSocketOther: an envelope whose connection ends comes on another one.
 func TestSocketOther(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *fakeslack.Options) { o.Redeliver = []time.Duration{time.Hour} })
+	w := newWorld(t, impatient, func(o *fakeslack.Options) { o.Redeliver = []time.Duration{time.Hour} })
 	deaf := w.listen(t, never)
 	w.connected(t, 1)
 	ts := w.post(t, card("T1", "words"))
@@ -310,13 +310,17 @@ func TestSocketPings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, func(o *fakeslack.Options) { o.PingEvery = tc.every })
-			w.listen(t, always, socketmode.OptionPingInterval(200*time.Millisecond))
+			patience := 100 * time.Millisecond
+			if tc.stays {
+				patience = time.Second
+			}
+			w.listen(t, always, socketmode.OptionPingInterval(patience))
 			w.connected(t, 1)
 			if !tc.stays {
 				eventually(t, "a second connection", func() bool { return w.slack.Opened() >= 2 })
 				return
 			}
-			<-time.After(500 * time.Millisecond)
+			<-time.After(1500 * time.Millisecond)
 			if n := w.slack.Opened(); n != 1 {
 				t.Errorf("%d connections were opened", n)
 			}

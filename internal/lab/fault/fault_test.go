@@ -91,7 +91,11 @@ func TestBefore(t *testing.T) {
 				said <- s
 			}))
 			defer srv.Close()
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			patience := 10 * time.Second
+			if tc.said == fault.HungUp {
+				patience = 500 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			if got := ask(ctx, t, srv.URL); got != tc.client {
 				t.Errorf("the client hears %q, want %q", got, tc.client)

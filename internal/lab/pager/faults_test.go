@@ -50,7 +50,11 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := pdWorld(t)
-			r := w.pagerduty(t, 300*time.Millisecond)
+			patience := 10 * time.Second
+			if tc.fault.Hang > 0 {
+				patience = 500 * time.Millisecond
+			}
+			r := w.pagerduty(t, patience)
 			w.pager.Fail(pager.Events, 1, tc.fault)
 			_, err := r.Send(t.Context(), page("a"), "")
 			if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "EOF", "reset"), tc.says) {
@@ -64,7 +68,7 @@ func TestFaults(t *testing.T) {
 			if n := len(w.pager.Incidents()); (n == 1) != tc.taken {
 				t.Errorf("%d incidents", n)
 			}
-			if _, err := r.Send(t.Context(), page("a"), ""); err != nil {
+			if _, err := w.pagerduty(t, 10*time.Second).Send(t.Context(), page("a"), ""); err != nil {
 				t.Errorf("the next one: %v", err)
 			}
 			if got := w.pager.Incidents(); len(got) != 1 || got[0].Status != pager.Triggered {
