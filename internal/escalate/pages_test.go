@@ -266,7 +266,9 @@ func TestChain(t *testing.T) {
 
 func TestNextTurn(t *testing.T) {
 	rules := []escalate.Rule{{Name: "a"}, {Name: "b", EscalateAfter: 5 * time.Minute}, {Name: "c"}}
-	holds := func(name string, when time.Duration) escalate.Delivery { return escalate.Delivery{Receiver: name, First: at(when)} }
+	holds := func(name string, when time.Duration) escalate.Delivery {
+		return escalate.Delivery{Receiver: name, First: at(when)}
+	}
 	over := holds("a", 0)
 	over.Ended = true
 	cases := map[string]struct {

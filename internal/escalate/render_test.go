@@ -45,7 +45,7 @@ func facts() escalate.PageFacts {
 		Proposal: &propose.Proposal{Kind: propose.KindAction, Action: "scale", Parameters: propose.Parameters{"replicas": int64(6), "note": "a b"}, Rationale: "queue grows\n<!channel> [click](http://evil)", Proposer: propose.Proposer{Kind: "openai", Model: "some-model"}},
 		Ticket: &approve.Ticket{ID: "t42", State: approve.Open, Expires: at(15 * time.Minute), Proposal: propose.Proposal{
 			Kind: propose.KindAction, Action: "scale", Parameters: propose.Parameters{"replicas": int64(6), "note": "a b"}}},
-		Now:      t0,
+		Now: t0,
 	}
 }
 

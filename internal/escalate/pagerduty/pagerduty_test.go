@@ -257,17 +257,26 @@ func TestAnswers(t *testing.T) {
 		"Redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 		}, "HTTP 307: it redirects, which is not followed"},
-		"Echo":     {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(400); _, _ = io.Copy(w, r.Body) }, "<secret>"},
-		"Switched": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(101) }, "101"},
+		"Echo": {func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.Copy(w, r.Body)
+		}, "<secret>"},
+		"Switched": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusSwitchingProtocols) }, "101"},
 		"Hangs":    {func(_ http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body); <-r.Context().Done() }, "no answer within 200ms"},
 		"Endless": {func(w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(500)
+			w.WriteHeader(http.StatusInternalServerError)
 			for r.Context().Err() == nil {
 				_, _ = w.Write(make([]byte, 1000))
 			}
 		}, "HTTP 500"},
-		"Hours":  {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Retry-After", "soon"); w.WriteHeader(429) }, "left alone for a while"},
-		"Markup": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400); _, _ = io.WriteString(w, "a\n\u202eb\x00") }, "refused the event: a b"},
+		"Hours": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "soon")
+			w.WriteHeader(429)
+		}, "left alone for a while"},
+		"Markup": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, "a\n\u202eb\x00")
+		}, "refused the event: a b"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

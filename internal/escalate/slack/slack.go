@@ -75,24 +75,33 @@ func (r *Receiver) Send(ctx context.Context, p escalate.Page, ref string) (newRe
 	if !ok {
 		known, ok = r.find(ctx, p)
 	}
-	switch ended := !p.EndedAt.IsZero(); {
-	case !ok && ended, ok && ended && known.word == over:
-		return "", nil // Nothing there shows it as open.
-	case !ok, !ended && (known.word == over || known.since != next.since || known.channel != r.o.Channel):
+	if next.word == over {
+		return r.end(ctx, p, known, ok)
+	}
+	if !ok || known.word == over || known.since != next.since || known.channel != next.channel {
 		return r.post(ctx, p, next)
 	}
-	next.channel, next.ts = known.channel, known.ts
 	err = r.update(ctx, p, known)
 	switch {
-	case gone(err) && !p.EndedAt.IsZero():
-		return next.String(), nil
 	case gone(err):
-		next.channel = r.o.Channel
 		return r.post(ctx, p, next)
 	case err != nil:
 		return "", r.failed(p, err)
 	}
+	next.ts = known.ts
 	return next.String(), nil
+}
+
+// end makes the message of a page that ended say so, where there is one.
+func (r *Receiver) end(ctx context.Context, p escalate.Page, known reference, ok bool) (string, error) {
+	if !ok || known.word == over {
+		return "", nil // Nothing there shows it as open.
+	}
+	if err := r.update(ctx, p, known); err != nil && !gone(err) {
+		return "", r.failed(p, err)
+	}
+	known.word = over
+	return known.String(), nil
 }
 
 func (r *Receiver) post(ctx context.Context, p escalate.Page, next reference) (string, error) {
