@@ -74,14 +74,13 @@ func (r *Reconciler) chore(ctx context.Context, chore approve.Chore, p approve.P
 		}
 	}
 	found, failure := r.request(ctx, chore, p, c)
-	now := r.o.Now()
-	over := !p.Begun.IsZero() && doubtless(chore, failure)
+	now, over := r.o.Now(), doubtless(chore, failure)
 	err := r.recordCard(ctx, p.Ticket, func(_ *ledger.State, next approve.Posted) (approve.Posted, error) {
 		if found != nil {
 			next = found(next)
 		}
-		if over && next.Begun.Equal(p.Begun) && next.By == p.By {
-			next.Begun, next.By = time.Time{}, ""
+		if over {
+			next = unannounced(next, p)
 		}
 		return next.After(failure, shownError(failure), now), nil
 	})
@@ -90,6 +89,15 @@ func (r *Reconciler) chore(ctx context.Context, chore approve.Chore, p approve.P
 		r.log.Error("what the channel holds of a card could not be recorded", "ticket", p.Ticket, "chore", chore, "error", err)
 	}
 	return failure == nil && err == nil
+}
+
+// unannounced takes back what was announced, unless somebody else has announced
+// something since.
+func unannounced(next, p approve.Posted) approve.Posted {
+	if next.Begun.Equal(p.Begun) && next.By == p.By {
+		next.Begun, next.By = time.Time{}, ""
+	}
+	return next
 }
 
 // announce records that a message is about to be posted. It is lost where
