@@ -108,6 +108,7 @@ const (
 var themes = []string{
 	"nothing", "first receiver", "all receivers", "channel", "deleted", "nobody answers", "denied", "frozen", "policy",
 	"model", "ledger", "storm", "budget", "blind", "dependency", "observe", "replica", "restart", "doubt", "limits",
+	"void",
 }
 
 // Draw makes the plan of a seed.
@@ -234,6 +235,11 @@ func (d *drawer) themeOfWorld(first *Service) {
 		p.Replicas, p.Dies = 2, healthy+d.minutes(1, 45)
 	case "restart":
 		p.Replicas, p.Dies, p.Gone = 1, healthy+d.minutes(1, 45), d.minutes(0, 3)
+	case "void":
+		// The freeze comes after the asking, and before the answer is acted on.
+		first.Class, first.Mode, first.Answer = spec.ClassApproval, spec.Auto, Approves
+		asked := p.Windows[0].From + 110*time.Second
+		d.add(Frozen, "", asked, asked+45*time.Minute)
 	case "doubt":
 		first.Class, first.Mode, first.Doubtful = spec.ClassAuto, spec.Auto, true
 	}
