@@ -175,11 +175,15 @@ func (c *Clicks) inTime(ctx context.Context, k click) verdict {
 		defer cancel()
 		done <- c.inTurn(ctx, k)
 	}()
+	// Not the end of ctx, which also comes with the verdict: of two that are ready
+	// select takes any, and a recorded answer would look like a failure.
+	late := time.NewTimer(within)
+	defer late.Stop()
 	select {
 	case v := <-done:
 		c.underway.Done()
 		return v
-	case <-ctx.Done():
+	case <-late.C:
 	}
 	go func() {
 		defer c.underway.Done()
@@ -264,28 +268,44 @@ func (c *Clicks) log(k click, v verdict) {
 	c.o.Log.Log(context.Background(), at, "slack click", attrs...)
 }
 
-// tell puts aside what comes after the acknowledgement. A person of another
-// workspace is told nothing.
+// tell puts aside what comes after the acknowledgement.
 func (c *Clicks) tell(k click, v verdict) {
-	if m, ok := k.message(); ok && k.ticket != "" && (v.result == Recorded || v.result == Refused && v.code != codeUnknown) {
-		ok := c.sightings.do(func(ctx context.Context) {
-			if err := c.o.Desk.Sighted(ctx, k.ticket, m); err != nil {
-				c.o.Log.Warn("a card that was clicked could not be noted", "ticket", k.ticket, "err", err)
-			}
-		})
-		if !ok {
-			c.o.Log.Warn("too many clicks at once; a card that was clicked is not noted", "ticket", k.ticket)
-		}
+	known := v.result == Recorded || v.result == Refused && v.code != codeUnknown
+	if k.ticket != "" && known {
+		c.sight(k)
 	}
-	if c.o.Reply == nil || v.text == "" || v.result == Foreign || k.user == "" || k.channel == "" {
+	// A person of another workspace is told nothing.
+	if v.text != "" && v.result != Foreign {
+		c.reply(k, v.text)
+	}
+}
+
+// sight notes the card that was clicked: it may be one whose post was not answered.
+func (c *Clicks) sight(k click) {
+	m, ok := k.message()
+	if !ok {
 		return
 	}
-	ok := c.replies.do(func(ctx context.Context) {
-		if err := c.o.Reply(ctx, k.channel, k.user, v.text); err != nil {
+	taken := c.sightings.do(func(ctx context.Context) {
+		if err := c.o.Desk.Sighted(ctx, k.ticket, m); err != nil {
+			c.o.Log.Warn("a card that was clicked could not be noted", "ticket", k.ticket, "err", err)
+		}
+	})
+	if !taken {
+		c.o.Log.Warn("too many clicks at once; a card that was clicked is not noted", "ticket", k.ticket)
+	}
+}
+
+func (c *Clicks) reply(k click, text string) {
+	if c.o.Reply == nil || k.user == "" || k.channel == "" {
+		return
+	}
+	taken := c.replies.do(func(ctx context.Context) {
+		if err := c.o.Reply(ctx, k.channel, k.user, text); err != nil {
 			c.o.Log.Warn("slack reply failed; the click counts as it does", "user", short(k.user), "err", err)
 		}
 	})
-	if !ok {
+	if !taken {
 		c.o.Log.Warn("too many clicks at once; one reply is left out", "user", short(k.user))
 	}
 }

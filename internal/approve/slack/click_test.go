@@ -306,6 +306,26 @@ func TestSlowLedger(t *testing.T) {
 	}
 }
 
+// What is recorded at once is never taken for late, however the two ends of it are
+// scheduled: the person would see a warning although the answer counts.
+func TestRecordedIsNeverLate(t *testing.T) {
+	c := formClicks(t)
+	defer c.Close()
+	payload := someone{team: team, user: onCall, action: approveAction, value: "t1 " + digest}.payload(t)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 2000 {
+				if got := c.Handle(context.Background(), payload); got != slack.Recorded {
+					t.Errorf("result = %q, want recorded", got)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
 // A record that was made, and whose word came too late, stands: the person is told
 // once it is known, and whoever clicks again changes nothing.
 func TestLateRecordStands(t *testing.T) {
@@ -383,6 +403,9 @@ func TestCloseFinishesWhatIsUnderWay(t *testing.T) {
 		go func() { got <- w.clicks.Handle(context.Background(), w.says(onCall, approveAction).payload(t)) }()
 		time.Sleep(time.Second)
 		w.clicks.Close()
+		if n := len(w.answers()); n != 1 {
+			t.Errorf("%d answers recorded when Close returned, want 1: the ledger is closed next", n)
+		}
 		if r := <-got; r != slack.Recorded {
 			t.Errorf("the click under way is %q, want recorded", r)
 		}

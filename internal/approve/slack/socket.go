@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
@@ -131,14 +132,21 @@ func (s *socket) lost(err error) time.Duration {
 	return wait
 }
 
-// reason is an error without the address of a connection, which is a secret.
+// reason is an error without the address of a connection, which is a secret, and
+// without the ports of this host, which are others each time.
 func reason(err error) string {
 	var bad *url.Error
+	var dns *net.DNSError
+	var op *net.OpError
 	switch {
 	case err == nil, errors.Is(err, context.Canceled):
 		return "the connection ended"
 	case errors.As(err, &bad) && bad.Op == "parse":
 		return "the address of the connection is malformed"
+	case errors.As(err, &dns):
+		return "no address for " + dns.Name
+	case errors.As(err, &op):
+		return op.Op + ": " + op.Err.Error()
 	}
 	return err.Error()
 }

