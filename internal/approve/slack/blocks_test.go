@@ -204,7 +204,8 @@ func contextFaults(b node, c approve.Card) []string {
 		e := e.(node)
 		s := e["text"].(string)
 		link := s == "<"+strings.ReplaceAll(c.PageURL, "&", "&amp;")+"|page>" || s == "<"+strings.ReplaceAll(c.TraceURL, "&", "&amp;")+"|trace>"
-		if s == "" || len(s) > 3000 || e["type"] != "plain_text" && !(e["type"] == "mrkdwn" && link && strings.Count(s, "|") == 1 && strings.Count(s, ">") == 1) {
+		closed := link && strings.Count(s, "|") == 1 && strings.Count(s, ">") == 1
+		if s == "" || len(s) > 3000 || e["type"] != "plain_text" && (e["type"] != "mrkdwn" || !closed) {
 			fs = append(fs, fmt.Sprintf("context %v", e))
 		}
 	}
@@ -231,8 +232,10 @@ func buttonFaults(c approve.Card, last node) []string {
 			if asks != (e["action_id"] == "setpoint-approve") {
 				fs = append(fs, fmt.Sprintf("%v asks again: %t", e["action_id"], asks))
 			}
-			if asks && !(plainUpTo(confirm["title"], 100) && plainUpTo(confirm["text"], 300) && plainUpTo(confirm["confirm"], 30) && plainUpTo(confirm["deny"], 30)) {
-				fs = append(fs, fmt.Sprintf("confirmation %v", confirm))
+			for part, most := range map[string]int{"title": 100, "text": 300, "confirm": 30, "deny": 30} {
+				if asks && !plainUpTo(confirm[part], most) {
+					fs = append(fs, fmt.Sprintf("%s of the confirmation %v", part, confirm))
+				}
 			}
 		}
 	}

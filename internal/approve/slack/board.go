@@ -121,12 +121,9 @@ func (b *Board) Find(ctx context.Context, ticket, digest string, since time.Time
 	ask := slack.GetConversationHistoryParameters{ChannelID: b.channel, Oldest: stamp(since.Add(-findSlack)), Inclusive: true, Limit: pageSize}
 	var found []approve.Message
 	for range maxPages {
-		page, err := b.client.GetConversationHistoryContext(ctx, &ask)
-		if err == nil && !page.Ok {
-			err = errNoAnswer
-		}
+		page, err := b.page(ctx, &ask)
 		if err != nil {
-			return nil, failed("conversations.history", err)
+			return nil, err
 		}
 		for _, m := range page.Messages {
 			if gist, ours := shownBy(m, marker(ticket, digest)); ours && m.User == user {
@@ -143,6 +140,14 @@ func (b *Board) Find(ctx context.Context, ticket, digest string, since time.Time
 		}
 	}
 	return nil, errors.New("slack conversations.history: there is more in the channel than can be looked through")
+}
+
+func (b *Board) page(ctx context.Context, ask *slack.GetConversationHistoryParameters) (*slack.GetConversationHistoryResponse, error) {
+	page, err := b.client.GetConversationHistoryContext(ctx, ask)
+	if err == nil && !page.Ok {
+		err = errNoAnswer
+	}
+	return page, failed("conversations.history", err)
 }
 
 // shownBy reports whether the message is one of the marker's, and the gist that it
