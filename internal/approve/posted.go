@@ -91,21 +91,34 @@ const (
 // Next is what has to be done for the card now, by the process of that name.
 // looked is when the message was last seen, by whatever was done to it.
 func (p Posted) Next(c Card, process string, looked, now time.Time) Chore {
-	live, standing := p.Live()
 	switch {
 	case p.Closed && c.Final, p.resting(now):
 		return Nothing
 	case !p.Begun.IsZero():
 		return p.doubt(process, now)
-	case !standing && c.Open() && len(p.Messages) < MaxMessages:
-		return Post
 	case p.outdated(c):
 		return Update
-	case standing && len(p.unsaid(c)) > 0:
+	}
+	if _, standing := p.Live(); standing {
+		return p.standing(c, now.Sub(looked))
+	}
+	switch {
+	case c.Open() && len(p.Messages) < MaxMessages:
+		return Post
+	case c.Final:
+		return Close
+	}
+	return Nothing
+}
+
+// standing is what is left to do below a message that shows what it should.
+func (p Posted) standing(c Card, unseen time.Duration) Chore {
+	switch {
+	case len(p.unsaid(c)) > 0:
 		return Say
 	case c.Final:
 		return Close
-	case standing && c.Open() && live.Shows == c.Gist && now.Sub(looked) >= LookEvery:
+	case c.Open() && unseen >= LookEvery:
 		return Look
 	}
 	return Nothing
