@@ -49,11 +49,7 @@ func clickCases(ctx context.Context, p *planner) ([]Case, error) {
 			if p.short && !slices.Contains([]string{"before answer#1", "after answer#1"}, point) {
 				continue
 			}
-			into := func(ctx context.Context, r *run) bool { return r.runInto(ctx, world.Rig{At: point, Do: "kill"}) }
-			cases = append(cases, clickCase(o, "kill at "+point, 0, into))
-			if o == clicked[0] && !p.short && slices.Contains(posting, point) {
-				cases = append(cases, clickCase(o, "kill at "+point+", clicked late", slowly, into))
-			}
+			cases = append(cases, clickKills(o, point, p.short)...)
 		}
 	}
 	if p.short {
@@ -61,6 +57,17 @@ func clickCases(ctx context.Context, p *planner) ([]Case, error) {
 	}
 	inside, err := clickedInside(ctx, p)
 	return append(cases, inside...), err
+}
+
+// clickKills kill at one point; around the first post of a card with somebody who
+// is late, too.
+func clickKills(o world.Options, point string, short bool) []Case {
+	into := func(ctx context.Context, r *run) bool { return r.runInto(ctx, world.Rig{At: point, Do: "kill"}) }
+	cases := []Case{clickCase(o, "kill at "+point, 0, into)}
+	if o == clicked[0] && !short && slices.Contains(posting, point) {
+		cases = append(cases, clickCase(o, "kill at "+point+", clicked late", slowly, into))
+	}
+	return cases
 }
 
 // clickName names an episode on the command line.

@@ -13,13 +13,16 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/lab/mutants"
 )
 
-// proofs are mutants of the agent that the judge of clicks must notice, where, and
-// by which words. A judge that cannot fail says nothing.
-var proofs = []struct {
+// proof is one mutant of the agent, where it shows, and what is said of it.
+type proof struct {
 	mutant string
 	points []string
 	says   string
-}{
+}
+
+// proofs are mutants of the agent that the judge of clicks must notice, where, and
+// by which words. A judge that cannot fail says nothing.
+var proofs = []proof{
 	{"ack-before-record", []string{
 		"click/http/ok/kill at before answer#1", "click/http/drop-reply/kill at before answer#1",
 		"click/http/ok/kill before pwrite64 1 of the record", "click/http/ok/kill before fsync 1 of the record",
@@ -35,7 +38,7 @@ func ProveClicks(ctx context.Context, o Options, root string, t *Table) error {
 		if err != nil {
 			return err
 		}
-		caught, why, err := proveOne(ctx, o, root, list[0], p.points, p.says)
+		caught, why, err := p.run(ctx, o, root, list[0])
 		if err != nil {
 			return fmt.Errorf("the agent with %s: %w", p.mutant, err)
 		}
@@ -48,7 +51,7 @@ func ProveClicks(ctx context.Context, o Options, root string, t *Table) error {
 	return nil
 }
 
-func proveOne(ctx context.Context, o Options, root string, m mutants.Mutant, points []string, says string) (caught bool, why []string, err error) {
+func (p proof) run(ctx context.Context, o Options, root string, m mutants.Mutant) (caught bool, why []string, err error) {
 	dir, err := os.MkdirTemp("", "sp-prove-")
 	if err != nil {
 		return false, nil, err
@@ -64,7 +67,7 @@ func proveOne(ctx context.Context, o Options, root string, m mutants.Mutant, poi
 	if out, err := build.CombinedOutput(); err != nil {
 		return false, nil, fmt.Errorf("build it: %w\n%s", err, out)
 	}
-	o.Only, o.Points, o.Keep, o.KeepAll = []string{"click"}, points, filepath.Join(dir, "histories"), false
+	o.Only, o.Points, o.Keep, o.KeepAll = []string{"click"}, p.points, filepath.Join(dir, "histories"), false
 	o.Progress = nil
 	table, err := Run(ctx, o)
 	if err != nil {
@@ -73,5 +76,5 @@ func proveOne(ctx context.Context, o Options, root string, m mutants.Mutant, poi
 	for _, f := range table.Failed {
 		why = append(why, f.Violations...)
 	}
-	return slices.ContainsFunc(why, func(v string) bool { return strings.Contains(v, says) }), why, nil
+	return slices.ContainsFunc(why, func(v string) bool { return strings.Contains(v, p.says) }), why, nil
 }

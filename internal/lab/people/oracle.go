@@ -2,6 +2,7 @@ package people
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -122,7 +123,7 @@ func (o *oracle) demand(s Service, what string, since, due, now time.Time) {
 		return
 	}
 	key := what + " " + s.Name
-	if o.judged[key] == since {
+	if o.judged[key].Equal(since) {
 		if !shown {
 			o.fail(s, what, since, due, now)
 		}
@@ -187,8 +188,7 @@ func (o *oracle) back(receiver string, now time.Time) time.Time {
 	w := o.g.world
 	back := w.began
 	for _, x := range w.plan.Windows {
-		hinders := x.Fault == Down || x.Fault == Hang || x.Fault == LostReply
-		if end := w.began.Add(x.To); hinders && x.Of == receiver && !end.After(now) {
+		if end := w.began.Add(x.To); slices.Contains(hinders, x.Fault) && x.Of == receiver && !end.After(now) {
 			back = latest(back, end)
 		}
 	}
@@ -257,7 +257,7 @@ func (o *oracle) meet(s Service, what string, due time.Time, p escalate.Page, by
 			w.cover("due: " + string(f))
 		}
 	}
-	for _, f := range []Fault{Down, Hang, LostReply} {
+	for _, f := range hinders {
 		if w.has(f, w.plan.Receivers[0], due) {
 			w.cover("due: first " + string(f))
 		}
@@ -268,14 +268,20 @@ func (o *oracle) meet(s Service, what string, due time.Time, p escalate.Page, by
 	if w.plan.Dies > 0 && due.After(w.began.Add(w.plan.Dies)) {
 		w.cover(fmt.Sprintf("due: one of %d died", w.plan.Replicas))
 	}
+	w.cover(tale(s, p))
+}
+
+// tale is how somebody was told of a service.
+func tale(s Service, p escalate.Page) string {
 	switch {
 	case p.ID == "storm":
-		w.cover("told by the storm's page")
+		return "told by the storm's page"
 	case p.ID == "source/"+source:
-		w.cover("told by the source's page")
+		return "told by the source's page"
 	case p.Service != s.Name && p.Service != "":
-		w.cover("told by the page of a dependency")
+		return "told by the page of a dependency"
 	case p.Service != "":
-		w.cover("told because: " + p.Now)
+		return "told because: " + p.Now
 	}
+	return "told by nobody"
 }

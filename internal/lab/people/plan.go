@@ -103,20 +103,13 @@ const (
 	sweep   = 30 * time.Second
 )
 
-// themes are what a play is mostly about; each comes up in turn, so that a few
-// seeds see all of them, and chance mixes in the rest.
-var themes = []string{
-	"nothing", "first receiver", "all receivers", "channel", "deleted", "nobody answers", "denied", "frozen", "policy",
-	"model", "ledger", "storm", "budget", "blind", "dependency", "observe", "replica", "restart", "doubt", "limits",
-	"void",
-}
-
 // Draw makes the plan of a seed.
 func Draw(seed uint64) Plan {
 	//nolint:gosec // A play has to be repeatable, not secret.
 	d := &drawer{Rand: rand.New(rand.NewPCG(seed, 1))}
 	p := &d.plan
-	p.Seed, p.Theme = seed, themes[seed%uint64(len(themes))]
+	theme := themes()[seed%uint64(len(themes()))]
+	p.Seed, p.Theme = seed, theme.name
 	p.Receivers = []string{"first", "second", "chat"}[:2+d.IntN(2)]
 	p.Board, p.Replicas, p.Capacity = d.IntN(4) > 0, 1+d.IntN(2), float64(1+d.IntN(3))
 	p.Acks = d.IntN(4) == 0
@@ -129,7 +122,7 @@ func Draw(seed uint64) Plan {
 			d.miss(s.Name)
 		}
 	}
-	d.theme()
+	theme.set(d, &p.Services[0])
 	for range d.IntN(3) {
 		d.something()
 	}
@@ -177,71 +170,81 @@ func (d *drawer) during(f Fault, of string) {
 // throughout adds a fault over the whole of the missing.
 func (d *drawer) throughout(f Fault, of string) { d.add(f, of, healthy, length) }
 
-func (d *drawer) theme() {
-	p, first := &d.plan, &d.plan.Services[0]
-	switch p.Theme {
-	case "first receiver":
-		d.throughout([]Fault{Down, Hang, LostReply}[d.IntN(3)], "first")
-	case "all receivers":
-		for _, name := range p.Receivers {
-			d.add(Down, name, healthy, healthy+d.minutes(24, 45))
-		}
-	case "channel":
-		p.Board, first.Class, first.Answer = true, spec.ClassApproval, Approves
-		d.throughout([]Fault{BoardDown, BoardLost, BoardHangs}[d.IntN(3)], "")
-	case "limits":
-		p.Board, first.Class = true, spec.ClassApproval
-		d.during(BoardLimited, "")
-	case "deleted":
-		p.Board, first.Class, first.Answer = true, spec.ClassApproval, Ignores
-		d.throughout(BoardDeleted, "")
-	case "nobody answers":
-		first.Class, first.Answer = spec.ClassApproval, Ignores
-	case "denied":
-		first.Class, first.Answer = spec.ClassApproval, Denies
-	case "frozen":
-		d.during(Frozen, "")
-	case "policy":
-		d.during(NoPolicy, "")
-	case "model":
-		d.throughout([]Fault{Mute, NoIdea}[d.IntN(2)], "")
-	case "ledger":
-		d.during([]Fault{ReadOnly, Unreadable}[d.IntN(2)], "")
-	default:
-		d.themeOfWorld(first)
+// theme is what a play is mostly about.
+type theme struct {
+	name string
+	set  func(d *drawer, first *Service)
+}
+
+// themes come up in turn, so that a few seeds see all of them; chance mixes in the
+// rest.
+func themes() []theme {
+	pick := func(d *drawer, fs ...Fault) Fault { return fs[d.IntN(len(fs))] }
+	return append([]theme{
+		{"nothing", func(*drawer, *Service) {}},
+		{"first receiver", func(d *drawer, _ *Service) { d.throughout(pick(d, Down, Hang, LostReply), "first") }},
+		{"all receivers", func(d *drawer, _ *Service) {
+			for _, name := range d.plan.Receivers {
+				d.add(Down, name, healthy, healthy+d.minutes(24, 45))
+			}
+		}},
+		{"channel", func(d *drawer, first *Service) {
+			d.plan.Board, first.Class, first.Answer = true, spec.ClassApproval, Approves
+			d.throughout(pick(d, BoardDown, BoardLost, BoardHangs), "")
+		}},
+		{"deleted", func(d *drawer, first *Service) {
+			d.plan.Board, first.Class, first.Answer = true, spec.ClassApproval, Ignores
+			d.throughout(BoardDeleted, "")
+		}},
+		{"limits", func(d *drawer, first *Service) {
+			d.plan.Board, first.Class = true, spec.ClassApproval
+			d.during(BoardLimited, "")
+		}},
+		{"nobody answers", func(_ *drawer, first *Service) { first.Class, first.Answer = spec.ClassApproval, Ignores }},
+		{"denied", func(_ *drawer, first *Service) { first.Class, first.Answer = spec.ClassApproval, Denies }},
+		{"frozen", func(d *drawer, _ *Service) { d.during(Frozen, "") }},
+		{"policy", func(d *drawer, _ *Service) { d.during(NoPolicy, "") }},
+		{"model", func(d *drawer, _ *Service) { d.throughout(pick(d, Mute, NoIdea), "") }},
+		{"ledger", func(d *drawer, _ *Service) { d.during(pick(d, ReadOnly, Unreadable), "") }},
+		{"blind", func(d *drawer, _ *Service) { d.during(pick(d, Dark, NoSource), "s0") }},
+	}, more()...)
+}
+
+// more are the themes about services and processes.
+func more() []theme {
+	return []theme{
+		{"storm", (*drawer).storm},
+		{"budget", func(d *drawer, first *Service) {
+			first.Class, first.Mode, first.Helps, first.Answer, d.plan.Capacity = spec.ClassAuto, spec.Auto, false, Ignores, 1
+		}},
+		{"dependency", func(d *drawer, _ *Service) {
+			d.plan.Services[1].DependsOn = []string{"s0"}
+			d.miss("s1")
+		}},
+		{"observe", func(_ *drawer, first *Service) { first.Mode = spec.Observe }},
+		{"replica", func(d *drawer, _ *Service) { d.plan.Replicas, d.plan.Dies = 2, healthy+d.minutes(1, 45) }},
+		{"restart", func(d *drawer, _ *Service) {
+			d.plan.Replicas, d.plan.Dies, d.plan.Gone = 1, healthy+d.minutes(1, 45), d.minutes(0, 3)
+		}},
+		{"doubt", func(_ *drawer, first *Service) {
+			first.Class, first.Mode, first.Doubtful = spec.ClassAuto, spec.Auto, true
+		}},
+		{"void", func(d *drawer, first *Service) {
+			// The freeze comes after the asking, and before the answer is acted on.
+			first.Class, first.Mode, first.Answer = spec.ClassApproval, spec.Auto, Approves
+			asked := d.plan.Windows[0].From + 110*time.Second
+			d.add(Frozen, "", asked, asked+45*time.Minute)
+		}},
 	}
 }
 
-func (d *drawer) themeOfWorld(first *Service) {
+func (d *drawer) storm(*Service) {
 	p := &d.plan
-	switch p.Theme {
-	case "storm":
-		for len(p.Services) < 4 {
-			p.Services = append(p.Services, d.service(fmt.Sprintf("s%d", len(p.Services))))
-		}
-		for _, s := range p.Services[1:] {
-			d.miss(s.Name)
-		}
-	case "budget":
-		first.Class, first.Mode, first.Helps, first.Answer, p.Capacity = spec.ClassAuto, spec.Auto, false, Ignores, 1
-	case "blind":
-		d.during([]Fault{Dark, NoSource}[d.IntN(2)], "s0")
-	case "dependency":
-		p.Services[1].DependsOn = []string{"s0"}
-		d.miss("s1")
-	case "observe":
-		first.Mode = spec.Observe
-	case "replica":
-		p.Replicas, p.Dies = 2, healthy+d.minutes(1, 45)
-	case "restart":
-		p.Replicas, p.Dies, p.Gone = 1, healthy+d.minutes(1, 45), d.minutes(0, 3)
-	case "void":
-		// The freeze comes after the asking, and before the answer is acted on.
-		first.Class, first.Mode, first.Answer = spec.ClassApproval, spec.Auto, Approves
-		asked := p.Windows[0].From + 110*time.Second
-		d.add(Frozen, "", asked, asked+45*time.Minute)
-	case "doubt":
-		first.Class, first.Mode, first.Doubtful = spec.ClassAuto, spec.Auto, true
+	for len(p.Services) < 4 {
+		p.Services = append(p.Services, d.service(fmt.Sprintf("s%d", len(p.Services))))
+	}
+	for _, s := range p.Services[1:] {
+		d.miss(s.Name)
 	}
 }
 

@@ -67,14 +67,12 @@ func (r receiver) Send(ctx context.Context, p escalate.Page, _ string) (string, 
 	return "ref-" + p.ID, nil
 }
 
+// hinders are the faults under which a receiver would not say that it took a page.
+var hinders = []Fault{Down, Hang, LostReply}
+
 // hindered reports whether a receiver would not say now that it took a page.
 func (w *world) hindered(receiver string, at time.Time) bool {
-	for _, f := range []Fault{Down, Hang, LostReply} {
-		if w.has(f, receiver, at) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(hinders, func(f Fault) bool { return w.has(f, receiver, at) })
 }
 
 // channel is where approvals are asked.
