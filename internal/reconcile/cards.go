@@ -147,14 +147,14 @@ func (r *Reconciler) wantedCards(f *fleet, now time.Time) []wantedCard {
 		digest, storm = s.Cards[approve.DigestCard], stormText(s)
 		charges := s.Charges()
 		for _, t := range carded(s) {
-			facts = append(facts, r.cardFacts(s, f, t, charges, now))
+			if t.State != approve.Open || !pl.listed(t.ID) || pl.cards[t.ID].Rev > 0 {
+				facts = append(facts, r.cardFacts(s, f, t, charges, now))
+			}
 		}
 	})
 	var out []wantedCard
 	for _, cf := range facts {
-		if t := cf.Ticket; t.State != approve.Open || !pl.listed(t.ID) || pl.cards[t.ID].Rev > 0 {
-			out = append(out, wantedCard{card: approve.RenderCard(cf), room: pl.room[t.ID]})
-		}
+		out = append(out, wantedCard{card: approve.RenderCard(cf), room: pl.room[cf.Ticket.ID]})
 	}
 	if len(pl.waiting) > 0 || digest != nil && !digest.Closed {
 		out = append(out, wantedCard{card: approve.RenderDigest(pl.waiting, storm, now), room: true})
