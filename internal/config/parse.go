@@ -65,15 +65,7 @@ func (c *Config) paths() []*string {
 		out = append(out, &c.Proposer.Endpoints[i].APIKeyFile)
 	}
 	for _, r := range c.Receivers {
-		if r.Webhook != nil {
-			out = append(out, &r.Webhook.SecretFile)
-		}
-		if r.Command != nil && len(r.Command.Argv) > 0 && strings.Contains(r.Command.Argv[0], "/") {
-			out = append(out, &r.Command.Argv[0]) // Any other word is looked up in PATH.
-		}
-		if r.PagerDuty != nil {
-			out = append(out, &r.PagerDuty.RoutingKeyFile, &r.PagerDuty.WebhookSecretFile)
-		}
+		out = append(out, r.paths()...)
 	}
 	if c.Policies.DecisionLog != nil {
 		out = append(out, &c.Policies.DecisionLog.Path)
@@ -83,6 +75,20 @@ func (c *Config) paths() []*string {
 	}
 	if c.Slack != nil {
 		out = append(out, &c.Slack.BotTokenFile, &c.Slack.AppTokenFile, &c.Slack.SigningSecretFile)
+	}
+	return out
+}
+
+// paths are those of one receiver.
+func (r Receiver) paths() (out []*string) {
+	if r.Webhook != nil {
+		out = append(out, &r.Webhook.SecretFile)
+	}
+	if r.Command != nil && len(r.Command.Argv) > 0 && strings.Contains(r.Command.Argv[0], "/") {
+		out = append(out, &r.Command.Argv[0]) // Any other word is looked up in PATH.
+	}
+	if r.PagerDuty != nil {
+		out = append(out, &r.PagerDuty.RoutingKeyFile, &r.PagerDuty.WebhookSecretFile)
 	}
 	return out
 }

@@ -271,7 +271,7 @@ func TestAnswers(t *testing.T) {
 		}, "HTTP 500"},
 		"Hours": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "soon")
-			w.WriteHeader(429)
+			w.WriteHeader(http.StatusTooManyRequests)
 		}, "left alone for a while"},
 		"Markup": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusBadRequest)
