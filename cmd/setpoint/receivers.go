@@ -135,8 +135,5 @@ func (s site) webhook(c config.Receiver, now func() time.Time) (*webhook.Receive
 
 // externalURL is where the agent answers, for links in pages.
 func (s site) externalURL() string {
-	if s.cfg.Web.Listen == "" {
-		return ""
-	}
-	return "http://" + s.cfg.Web.Listen
+	return s.cfg.Web.Links()
 }

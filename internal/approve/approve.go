@@ -48,6 +48,8 @@ type Ticket struct {
 	Reasons  []gate.Reason    `json:"reasons"`
 	Asked    time.Time        `json:"asked"`
 	Expires  time.Time        `json:"expires"`
+	// Trace is the id of the trace of the pass that asked; "" without traces.
+	Trace string `json:"trace,omitempty"`
 	// State and Reason are folded from answers and endings.
 	State   State    `json:"state"`
 	Reason  string   `json:"reason"`

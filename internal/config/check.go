@@ -67,7 +67,7 @@ func (k *checker) config(c Config) {
 	within(k, "sweep.concurrency", c.Sweep.Concurrency, 1, 1000)
 	k.duration("budget.period", c.Budget.Period, time.Second, 365*day)
 	within(k, "budget.capacity", c.Budget.Capacity, 0, 10_000)
-	k.word("telemetry.logFormat", c.Telemetry.LogFormat, "logfmt", "json")
+	k.telemetry(c.Telemetry)
 	k.set("ledger.sqlite.path", c.Ledger.SQLite.Path)
 	if c.Ledger.Postgres != nil {
 		k.set("ledger.postgres.dsnFile", c.Ledger.Postgres.DSNFile)
@@ -181,7 +181,18 @@ func (k *checker) approvers(all map[string][]string) {
 
 func (k *checker) web(w Web) {
 	k.listen("web.listen", w.Listen)
+	if w.ExternalURL != "" {
+		k.url("web.externalURL", w.ExternalURL)
+	}
 	k.set("web.socket", w.Socket)
+}
+
+func (k *checker) telemetry(t Telemetry) {
+	k.word("telemetry.logFormat", t.LogFormat, "logfmt", "json")
+	if t.TraceURL != "" {
+		k.url("telemetry.traceURL", t.Trace("0"))
+		k.that(strings.Contains(t.TraceURL, tracePlaceholder), "telemetry.traceURL", "has no %s: write it where the id of a trace belongs", tracePlaceholder)
+	}
 }
 
 func (k *checker) listen(path, address string) {

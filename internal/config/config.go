@@ -8,6 +8,7 @@
 package config
 
 import (
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/spec"
@@ -189,9 +190,12 @@ type KubernetesExecutor struct {
 
 // Web is the HTTP interface.
 type Web struct {
-	Listen     string `yaml:"listen"`
-	Socket     string `yaml:"socket"`
-	TokensFile string `yaml:"tokensFile"`
+	Listen string `yaml:"listen"`
+	// ExternalURL is where people reach the agent, for links in cards and pages;
+	// "": at Listen.
+	ExternalURL string `yaml:"externalURL"`
+	Socket      string `yaml:"socket"`
+	TokensFile  string `yaml:"tokensFile"`
 }
 
 // Changes is a feed of changes from outside, as JSON lines {time, service, what,
@@ -204,6 +208,30 @@ type Changes struct {
 type Telemetry struct {
 	// LogFormat is logfmt or json.
 	LogFormat string `yaml:"logFormat"`
+	// TraceURL is where a trace is shown, with {trace} in the place of its id; "":
+	// cards link to none.
+	TraceURL string `yaml:"traceURL"`
+}
+
+// Trace is where the trace of that id is shown; "" where that is not known.
+func (t Telemetry) Trace(id string) string {
+	if t.TraceURL == "" || id == "" {
+		return ""
+	}
+	return strings.ReplaceAll(t.TraceURL, tracePlaceholder, id)
+}
+
+const tracePlaceholder = "{trace}"
+
+// Links is the address that links in cards and pages begin with; "" without one.
+func (w Web) Links() string {
+	switch {
+	case w.ExternalURL != "":
+		return strings.TrimRight(w.ExternalURL, "/")
+	case w.Listen != "":
+		return "http://" + w.Listen
+	}
+	return ""
 }
 
 // Default is what holds for a key that is absent.

@@ -22,6 +22,8 @@ type Delivery struct {
 	Ended bool `json:"ended"`
 	// Digest of the content that was delivered.
 	Digest string `json:"digest"`
+	// Acked: what was delivered said that somebody had acknowledged the page.
+	Acked bool `json:"acked,omitempty"`
 	// Ref is the receiver's own name of what it holds; "" where the page's id is
 	// enough.
 	Ref string `json:"ref,omitempty"`
@@ -69,6 +71,7 @@ func (d Delivery) After(p Page, receiver, ref string, err error, now time.Time) 
 		d.First = now
 	}
 	d.Sent, d.Ended, d.Digest = now, !p.EndedAt.IsZero(), p.ContentDigest()
+	d.Acked = p.AckedBy != ""
 	d.Failures, d.LastError = 0, ""
 	return d
 }
@@ -115,6 +118,9 @@ type Rule struct {
 	Repost time.Duration
 	// Heartbeat is how often a sign of life is sent; zero: never.
 	Heartbeat time.Duration
+	// ShowsAck: an acknowledgement changes what the receiver shows, so that it is
+	// sent one; another would only be disturbed.
+	ShowsAck bool
 }
 
 // wait is how long a predecessor may hold a page unacknowledged.
@@ -227,7 +233,8 @@ func (o outbox) wants(d Delivery, tried bool, r Rule) bool {
 		return true
 	case !o.rested(d):
 		return false
-	case d.Failures > 0, d.Ended, d.Sent.IsZero(), d.Digest != o.digest, !d.Begun.IsZero():
+	case d.Failures > 0, d.Ended, d.Sent.IsZero(), d.Digest != o.digest, !d.Begun.IsZero(),
+		r.ShowsAck && o.page.AckedBy != "" && !d.Acked:
 		return true // of what was begun and not recorded nobody knows what arrived
 	}
 	every := r.Repost

@@ -28,6 +28,7 @@ var rules = []escalate.Rule{
 	{Name: "oncall", Repost: time.Minute},
 	{Name: "backup", EscalateAfter: 10 * time.Minute},
 	{Name: "boss", EscalateAfter: 20 * time.Minute},
+	{Name: "chat", EscalateAfter: 20 * time.Minute, ShowsAck: true},
 }
 
 // sent is a delivery of p that succeeded at that time, and first then too.
@@ -40,6 +41,12 @@ func failed(d escalate.Delivery, receiver string, times int, last time.Duration)
 		d = d.After(page(), receiver, "", errors.New("503 from the receiver"), at(last))
 	}
 	return d
+}
+
+// showing is the page with a receiver that shows who acknowledged it.
+func showing(p escalate.Page) escalate.Page {
+	p.Receivers = []string{"oncall", "chat"}
+	return p
 }
 
 func TestDue(t *testing.T) {
@@ -71,6 +78,8 @@ func TestDue(t *testing.T) {
 		"ThirdNotYet":      {"the third waits for the second", open, held{sent(open, "oncall", 0), sent(open, "backup", 10*m)}, 30*m - 1, []string{"oncall"}},
 		"Acked":            {"somebody took it: the chain stops, the repost goes on", acked, held{sent(open, "oncall", 0)}, 20 * m, []string{"oncall"}},
 		"AckedNew":         {"an acknowledgement elsewhere does not silence the first receiver", acked, nil, 0, []string{"oncall"}},
+		"AckedShown":       {"who shows an acknowledgement is told of it, and nobody else", showing(acked), held{sent(open, "oncall", 0), sent(open, "chat", 0)}, s, []string{"chat"}},
+		"AckedShownOnce":   {"once", showing(acked), held{sent(open, "oncall", 0), sent(acked, "chat", 0)}, s, nil},
 		"AckedChange":      {"who holds it learns what changed", func() escalate.Page { c := changed; c.AckedBy = "os:alice"; return c }(), held{sent(open, "oncall", 0), sent(open, "backup", 0)}, s, []string{"oncall", "backup"}},
 		"OneFailure":       {"one failure rests, and is not the next one's turn", open, held{none}, 15*s - 1, nil},
 		"AfterBackoff":     {"then it is tried again", open, held{none}, 15 * s, []string{"oncall"}},

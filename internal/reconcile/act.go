@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/execute"
@@ -43,6 +45,9 @@ func (p *pass) ask(ctx context.Context) error {
 		Service: p.svc.Name, Episode: p.past.service.Episode, Decision: p.decisionID, Key: p.step.Key,
 		Digest: p.decision.Digest, Proposal: p.proposal, Needs: p.decision.Needs, Reasons: p.decision.Reasons,
 		Asked: p.now, Expires: approve.ExpiresAt(p.now, p.svc.Remediation.ApprovalFor, p.decision.Needs), State: approve.Open,
+	}
+	if sc := trace.SpanContextFromContext(ctx); sc.IsSampled() {
+		t.Trace = sc.TraceID().String()
 	}
 	err := p.r.book.one(ctx, func(s *ledger.State) (ledger.Draft, error) { return ledger.TicketDraft(s, p.svc.Name, t) })
 	if raced(err) {

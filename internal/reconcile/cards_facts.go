@@ -27,6 +27,10 @@ func (r *Reconciler) cardFacts(s *ledger.State, f *fleet, t approve.Ticket, char
 		Ticket: t, Service: svc, Assessment: asRecorded(f.assessments[t.Service], known), Tried: triedBefore(s, known, t),
 		Course: courseOf(s, t), Storm: stormText(s), Now: now,
 	}
+	facts.TraceURL = r.o.Config.Telemetry.Trace(t.Trace)
+	if at := r.o.Config.Web.Links(); at != "" {
+		facts.PageURL = at + "/api/v1/decisions/" + t.Decision
+	}
 	if known.Episode == t.Episode {
 		facts.Since = known.EpisodeSince
 	}

@@ -272,7 +272,7 @@ func (r *Reconciler) compareLimits() compare.Limits {
 func (r *Reconciler) receiverRules() []escalate.Rule {
 	var out []escalate.Rule
 	for _, c := range r.o.Config.Receivers {
-		rule := escalate.Rule{Name: c.Name, EscalateAfter: c.EscalateAfter, Heartbeat: c.Heartbeat}
+		rule := escalate.Rule{Name: c.Name, EscalateAfter: c.EscalateAfter, Heartbeat: c.Heartbeat, ShowsAck: c.Slack != nil}
 		if c.Alertmanager != nil {
 			rule.Repost = r.o.Config.Sweep.Interval
 		}
