@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/escalate"
@@ -36,6 +37,22 @@ func TestCardAsks(t *testing.T) {
 	p := w.card(asked.ID)
 	if m, ok := p.Live(); !ok || m.Link != "https://chat.example/"+asked.ID || p.Closed {
 		t.Errorf("recorded: %+v", p)
+	}
+}
+
+// TestCardLinks: from the card people reach what was decided, and the trace of the
+// pass that asked.
+func TestCardLinks(t *testing.T) {
+	w, ch := boarded(t)
+	w.cfg.Web.ExternalURL, w.cfg.Telemetry.TraceURL = "https://setpoint.example/", "https://traces.example/{trace}"
+	w.tracer = sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.AlwaysSample())).Tracer("test")
+	asked := w.asks()
+	got := ch.of(asked.ID)[0].card
+	if want := "https://setpoint.example/api/v1/decisions/" + asked.Decision; got.PageURL != want {
+		t.Errorf("page at %q, want %q", got.PageURL, want)
+	}
+	if want := "https://traces.example/" + asked.Trace; len(asked.Trace) != 32 || got.TraceURL != want {
+		t.Errorf("trace at %q, want %q", got.TraceURL, want)
 	}
 }
 
