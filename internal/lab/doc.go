@@ -27,6 +27,7 @@
 //	            it shares no fold and no transition with the product
 //	sim         the pure packages with several replicas, people and a hostile proposer,
 //	            by seed; and every order of small worlds
+//	people      who must know of a miss, against the real loop and everything that fails
 //	hostile     the worst model there could be, and the injections that an attacker
 //	            could plant, against the whole loop and the real Prometheus
 //	mutants     the product with one promise broken, and the test that notices
@@ -65,6 +66,26 @@
 // the orders of an earlier one. Of the mutants, 120 were caught in one run of
 // 9 minutes, and the others after they had been brought up to date. The thirteen
 // of what keeps a model at arm's length came later, and were caught alone.
+//
+// # A click, recorded once or not at all
+//
+// `make crash-click` kills real agents at each point from a click in Slack, over HTTP
+// and Socket Mode, to its effect and to the end of its card, and before each system
+// call of the click's record; then it lets people click again where they saw a
+// warning. Ledger, actuator and channel must agree. Two agents that are broken on
+// purpose (one acknowledges before it records, one posts without looking for what it
+// lost) must be noticed. Beside it package people plays 200 seeds of receivers,
+// channel, ledger, model, policy and people that fail against the real loop: whoever
+// should know of a miss must know in time. One run on 2 busy cores, 3 m 10 s:
+//
+//	fault class                                                             points                double effects  lost acknowledged  invariants  checks
+//	kill -9 from an approval in Slack to its effect, and inside its record  181 (14 not reached)  0 of 181        0 of 6714          20          18717
+//
+//	clicks: 237, of which 203 acknowledged; 205 recorded, 0 lost, 0 twice; 205 tickets
+//	with 205 cards, 0 live buttons of what is over; mutants caught: 2 of 2
+//
+// A point that is not reached is one that came in the run that counted them and not
+// again in the one that was to be killed there.
 //
 // `make mutants` runs each mutant alone and prints what caught it. A point of a
 // row is tried again by the command that its failure prints, for example
