@@ -79,7 +79,7 @@ func (k *checker) config(c Config) {
 	k.limits(c.Limits)
 	k.receivers(c.Receivers, c.Slack != nil)
 	k.slack(c.Slack)
-	k.approvers(c.Approvers)
+	k.approvers(c.Approvers, c.Slack)
 	k.decisionLog(c.Policies.DecisionLog)
 	k.web(c.Web)
 	for _, name := range sortedKeys(c.Secrets) {
@@ -166,7 +166,7 @@ func (k *checker) limits(l Limits) {
 // principal is who an authenticated answer can come from.
 var principal = regexp.MustCompile(`^(slack:[TE][A-Z0-9_]+/[UW][A-Z0-9_]+|os:[^\s:]+|token:[^\s:]+)$`)
 
-func (k *checker) approvers(all map[string][]string) {
+func (k *checker) approvers(all map[string][]string, slack *Slack) {
 	for _, group := range sortedKeys(all) {
 		at := spec.KeyPath("approvers", group)
 		k.that(strings.HasPrefix(group, "@") && spec.ValidName(group[min(1, len(group)):]), at,
@@ -175,6 +175,9 @@ func (k *checker) approvers(all map[string][]string) {
 		for i, p := range all[group] {
 			k.that(principal.MatchString(p), spec.IndexPath(at, i),
 				"%q is nobody: write slack:<team>/<user>, os:<user> or token:<name>", p)
+			if slack.foreign(p) {
+				k.fault(spec.IndexPath(at, i), "%s", foreignFault(p, slack.Team))
+			}
 		}
 	}
 }

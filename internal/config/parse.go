@@ -40,6 +40,25 @@ func (c *Config) SetDirectory(dir string) {
 	for i := range c.Sources {
 		c.Sources[i].HTTP.SetDirectory(dir)
 	}
+	for _, r := range c.Receivers {
+		if r.Command != nil && len(r.Command.Argv) > 0 {
+			r.Command.Argv[0] = programBelow(dir, r.Command.Argv[0])
+		}
+	}
+}
+
+// programBelow is a program that a receiver names, found from dir. A word without
+// a slash is looked up in PATH; one with a slash keeps one, because "./siren.sh"
+// in the working directory, joined to "siren.sh", would be looked up there too.
+func programBelow(dir, program string) string {
+	if !strings.Contains(program, "/") || filepath.IsAbs(program) {
+		return program
+	}
+	path := filepath.Join(dir, program)
+	if !strings.Contains(path, "/") {
+		path = "./" + path
+	}
+	return path
 }
 
 // oneFolder reports whether the shadow is the bundle that it would be compared
@@ -48,7 +67,7 @@ func (p Policies) oneFolder() bool {
 	return p.Path != "" && p.Shadow != "" && filepath.Clean(p.Path) == filepath.Clean(p.Shadow)
 }
 
-// paths are all values that name a file or a folder.
+// paths are all values that name a file or a folder, but for a receiver's program.
 func (c *Config) paths() []*string {
 	out := []*string{
 		&c.Policies.Path, &c.Policies.Shadow, &c.Prompts, &c.Proposer.Rules,
@@ -83,9 +102,6 @@ func (c *Config) paths() []*string {
 func (r Receiver) paths() (out []*string) {
 	if r.Webhook != nil {
 		out = append(out, &r.Webhook.SecretFile)
-	}
-	if r.Command != nil && len(r.Command.Argv) > 0 && strings.Contains(r.Command.Argv[0], "/") {
-		out = append(out, &r.Command.Argv[0]) // Any other word is looked up in PATH.
 	}
 	if r.PagerDuty != nil {
 		out = append(out, &r.PagerDuty.RoutingKeyFile, &r.PagerDuty.WebhookSecretFile)

@@ -116,7 +116,12 @@ func (v *validator) receiver(r spec.Remediation, path, name string) {
 
 // approver accepts a group of setpoint.yaml or a principal by itself.
 func (v *validator) approver(r spec.Remediation, path, name string) {
-	if _, ok := v.config.Approvers[name]; ok || principal.MatchString(name) {
+	_, group := v.config.Approvers[name]
+	switch {
+	case v.config.Slack.foreign(name):
+		v.fault(r, path, "%s", foreignFault(name, v.config.Slack.Team))
+		return
+	case group, principal.MatchString(name):
 		return
 	}
 	v.fault(r, path, "there is no group %q in setpoint.yaml under approvers, %s",
