@@ -52,7 +52,7 @@ func (s *Server) routes() {
 	s.methods("/-/healthy", map[string]http.HandlerFunc{http.MethodGet: healthy})
 	s.methods("/-/ready", map[string]http.HandlerFunc{http.MethodGet: s.ready})
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, r, &Error{Status: http.StatusNotFound, Code: "not-found", Message: "no such path " + r.URL.Path})
+		s.fail(w, r, &Error{Status: http.StatusNotFound, Code: "not-found", Message: "no such path " + r.URL.Path + s.routeHint(r.URL.Path)})
 	})
 }
 
@@ -69,6 +69,7 @@ func (s *Server) methods(path string, by map[string]http.HandlerFunc) {
 	var allow []string
 	for m := range by {
 		allow = append(allow, m)
+		s.known = append(s.known, m+" "+path)
 	}
 	slices.Sort(allow)
 	s.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +85,7 @@ func (s *Server) methods(path string, by map[string]http.HandlerFunc) {
 		w.Header().Set("Allow", strings.Join(allow, ", "))
 		s.fail(w, r, &Error{
 			Status: http.StatusMethodNotAllowed, Code: "method-not-allowed",
-			Message: fmt.Sprintf("%s takes %s", r.URL.Path, strings.Join(allow, " or ")),
+			Message: fmt.Sprintf("%s takes %s", r.URL.Path, strings.Join(allow, " or ")) + s.routeHint(r.URL.Path),
 		})
 	})
 }

@@ -56,6 +56,8 @@ func (o Options) validate() error {
 type Server struct {
 	o   Options
 	mux *http.ServeMux
+	// known are the routes, as "POST /api/v1/freezes".
+	known []string
 	// changes bounds what is posted to the ledger.
 	changes *rate.Limiter
 }
