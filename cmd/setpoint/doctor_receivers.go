@@ -12,9 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/config"
 	"github.com/setpoint-dev/setpoint/internal/escalate/alertmanager"
-	siren "github.com/setpoint-dev/setpoint/internal/escalate/command"
 	"github.com/setpoint-dev/setpoint/internal/execute"
-	execcommand "github.com/setpoint-dev/setpoint/internal/execute/command"
 )
 
 // receiverChecks look whether people could be told. No page is sent.
@@ -68,11 +66,7 @@ func pagerdutyItem(ctx context.Context, r config.Receiver) checkItem {
 // before each page. It is not run.
 func commandItem(r config.Receiver) checkItem {
 	s := subject{"receivers/command", r.Name}
-	path, err := siren.Resolve(r.Command.Argv[0])
-	file := ""
-	if err == nil {
-		file, err = execcommand.Check(path)
-	}
+	file, err := receiverProgram(*r.Command)
 	if err != nil {
 		return s.failed(execute.CleanText(err.Error(), execute.MaxDetail), "correct that, or argv of receiver "+r.Name+" in setpoint.yaml: no page reaches anybody through it until then")
 	}

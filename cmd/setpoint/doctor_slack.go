@@ -22,18 +22,19 @@ func (e *examination) slackItems(ctx context.Context) []checkItem {
 	if c == nil {
 		return []checkItem{subject{"receivers/slack", "slack"}.skipped("not configured: approvals are asked over the socket and the HTTP API")}
 	}
+	out := e.slackApprovers()
 	client, err := e.site.slackClient()
 	if err != nil {
-		return []checkItem{subject{"receivers/slack", "slack"}.failed(err.Error(), "write the app's tokens into the files under slack in setpoint.yaml: "+tokensAt)}
+		return append(out, subject{"receivers/slack", "slack"}.failed(err.Error(), "write the app's tokens into the files under slack in setpoint.yaml: "+tokensAt))
 	}
 	who, err := client.AuthTestContext(ctx)
-	out := []checkItem{slackToken(c, who, err)}
+	out = append(out, slackToken(c, who, err))
 	if err == nil {
 		private := false
-		for _, id := range slackChannels(e.site.cfg) {
-			channel, err := client.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: id})
+		for _, use := range slackChannels(e.site.cfg) {
+			channel, err := client.GetConversationInfoContext(ctx, &slackgo.GetConversationInfoInput{ChannelID: use.id})
 			private = private || err == nil && channel.IsPrivate
-			out = append(out, slackChannel(id, channel, err))
+			out = append(out, slackChannel(use, channel, err))
 		}
 		out = append(out, slackScopes(who.Header, private))
 	}
@@ -43,15 +44,52 @@ func (e *examination) slackItems(ctx context.Context) []checkItem {
 // tokensAt is where Slack shows what the files have to hold.
 const tokensAt = "at api.slack.com/apps, OAuth & Permissions has the bot token (xoxb-…), Basic Information the app-level token (xapp-…) and the signing secret"
 
+// slackApprovers warn of cards that nobody could answer.
+func (e *examination) slackApprovers() []checkItem {
+	var out []checkItem
+	for _, n := range e.site.cfg.Unanswered(e.set) {
+		out = append(out, subject{"receivers/slack", "approvers"}.warned(fmt.Sprintf("%s: %s", n.Pos, n.Text),
+			"correct approvers in setpoint.yaml; until then `setpoint approve` answers, over the socket or with a token"))
+	}
+	return out
+}
+
+// channelUse is what is posted into a channel.
+type channelUse struct {
+	id string
+	// cards: approvals are asked there.
+	cards bool
+	// receivers post their pages there.
+	receivers []string
+}
+
 // slackChannels are the channels into which something is posted.
-func slackChannels(cfg config.Config) []string {
-	all := []string{cfg.Slack.Channel}
+func slackChannels(cfg config.Config) []channelUse {
+	all := []channelUse{{id: cfg.Slack.Channel, cards: true}}
 	for _, r := range cfg.Receivers {
-		if r.Slack != nil && !slices.Contains(all, r.Slack.Channel) {
-			all = append(all, r.Slack.Channel)
+		if r.Slack == nil {
+			continue
 		}
+		at := slices.IndexFunc(all, func(u channelUse) bool { return u.id == r.Slack.Channel })
+		if at < 0 {
+			at = len(all)
+			all = append(all, channelUse{id: r.Slack.Channel})
+		}
+		all[at].receivers = append(all[at].receivers, r.Name)
 	}
 	return all
+}
+
+// lost is what becomes of what cannot be posted.
+func (u channelUse) lost() string {
+	var out []string
+	if u.cards {
+		out = append(out, "no approval is asked there until then, and each one pages")
+	}
+	if len(u.receivers) > 0 {
+		out = append(out, "no page reaches anybody through receiver "+and(u.receivers)+" until then")
+	}
+	return strings.Join(out, "; ")
 }
 
 // slackToken judges whom the bot token belongs to.
@@ -68,9 +106,9 @@ func slackToken(c *config.Slack, who *slackgo.AuthTestResponse, err error) check
 }
 
 // slackChannel judges whether the bot may speak there.
-func slackChannel(id string, channel *slackgo.Channel, err error) checkItem {
-	s := subject{"receivers/slack-channel", id}
-	invite := fmt.Sprintf("invite the app there (/invite in channel %s), or correct the channel in setpoint.yaml: no approval is asked there until then, and each one pages", id)
+func slackChannel(use channelUse, channel *slackgo.Channel, err error) checkItem {
+	s := subject{"receivers/slack-channel", use.id}
+	invite := fmt.Sprintf("invite the app there (/invite in channel %s), or correct the channel in setpoint.yaml: %s", use.id, use.lost())
 	var refused slackgo.SlackErrorResponse
 	switch {
 	case errors.As(err, &refused) && refused.Err == "missing_scope":
@@ -81,7 +119,7 @@ func slackChannel(id string, channel *slackgo.Channel, err error) checkItem {
 	case err != nil:
 		return s.failed("conversations.info: "+slackFault(err), slackRemedy(err, "slack.botTokenFile"))
 	case channel.IsArchived:
-		return s.failed("the channel is archived: nothing can be posted", fmt.Sprintf("unarchive channel %s, or name another in setpoint.yaml", id))
+		return s.failed("the channel is archived: nothing can be posted", fmt.Sprintf("unarchive channel %s, or name another in setpoint.yaml: %s", use.id, use.lost()))
 	case !channel.IsMember:
 		return s.failed("the app is not in the channel: nothing can be posted", invite)
 	}

@@ -14,6 +14,7 @@ import (
 	slackgo "github.com/slack-go/slack"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/setpoint-dev/setpoint/internal/config"
 	"github.com/setpoint-dev/setpoint/internal/lab/fakeslack"
 )
 
@@ -165,6 +166,75 @@ func TestDoctorSlack(t *testing.T) {
 				if strings.HasPrefix(call.Method, "chat.") {
 					t.Errorf("%s: %s was called: the doctor posts nothing", tt.reason, call.Method)
 				}
+			}
+		})
+	}
+}
+
+// TestDoctorSlackChannels: what is lost is what is posted there.
+func TestDoctorSlackChannels(t *testing.T) {
+	cfg := config.Config{
+		Slack: &config.Slack{Channel: "C1"},
+		Receivers: []config.Receiver{
+			{Name: "chat", Slack: &config.SlackChannel{Channel: "C2"}}, {Name: "siren", Command: &config.Command{}},
+			{Name: "both", Slack: &config.SlackChannel{Channel: "C1"}}, {Name: "late", Slack: &config.SlackChannel{Channel: "C2"}},
+		},
+	}
+	const cards, pages = "no approval is asked there until then, and each one pages", "no page reaches anybody through receiver "
+	wants := map[string][]string{"C1": {cards, pages + "both until then"}, "C2": {pages + "chat and late until then"}}
+	all := slackChannels(cfg)
+	if len(all) != len(wants) {
+		t.Errorf("got %+v", all)
+	}
+	conversation := func(member, archived bool) *slackgo.Channel {
+		c := slackgo.Channel{IsMember: member}
+		c.IsArchived = archived
+		return &c
+	}
+	for _, use := range all {
+		for what, got := range map[string]checkItem{
+			"Missing":  slackChannel(use, nil, slackgo.SlackErrorResponse{Err: "channel_not_found"}),
+			"Outside":  slackChannel(use, conversation(false, false), nil),
+			"Archived": slackChannel(use, conversation(true, true), nil),
+		} {
+			if got.Result != resultFail || strings.Contains(got.Remedy, cards) != (use.id == "C1") {
+				t.Errorf("%s %s: %+v", use.id, what, got)
+			}
+			for _, want := range wants[use.id] {
+				if !strings.Contains(got.Remedy, want) {
+					t.Errorf("%s %s: no %q in %+v", use.id, what, want, got)
+				}
+			}
+		}
+	}
+}
+
+// TestDoctorSlackApprovers: a card that nobody can answer is told before there is
+// one, whatever Slack says.
+func TestDoctorSlackApprovers(t *testing.T) {
+	tests := map[string]struct {
+		reason, members, token string
+		want                   bool
+	}{
+		"Somebody": {"a person of the workspace", fmt.Sprintf(`"slack:%s/U1", "os:alice"`, fakeslack.DefaultTeam), "xoxb-1", false},
+		"Nobody":   {"people of this host alone", `"os:alice"`, "xoxb-1", true},
+		"NoToken":  {"what else is wrong hides it not", `"os:alice"`, "", true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, r := diagnose(t, t.TempDir(), map[string]string{
+				"setpoint.yaml":     slackSite("http://127.0.0.1:1/api/", overHTTP) + `approvers: {"@oncall": [` + tt.members + "]}\n",
+				"slo/checkout.yaml": askedService, "bot.token": tt.token, "signing.secret": "s",
+			}, "--only", "receivers")
+			var got []checkItem
+			for _, i := range ofCheck(r, "receivers/slack") {
+				if i.Subject == "approvers" {
+					got = append(got, i)
+				}
+			}
+			if (len(got) == 1) != tt.want || tt.want && (got[0].Result != resultWarn || !strings.Contains(got[0].Detail, "nobody can answer the cards of checkout in Slack: @oncall has nobody of workspace T0000LAB00")) {
+				t.Errorf("%s: %+v", tt.reason, r.Items)
 			}
 		})
 	}

@@ -77,11 +77,10 @@ func (s site) namedFiles() []namedFile {
 	for i, e := range s.cfg.Proposer.Endpoints {
 		out = append(out, namedFile{spec.IndexPath("proposer.endpoints", i) + ".apiKeyFile", e.APIKeyFile, checkSecret})
 	}
-	for i, r := range s.cfg.Receivers {
-		if r.Webhook != nil {
-			out = append(out, namedFile{spec.IndexPath("receivers", i) + ".webhook.secretFile", r.Webhook.SecretFile, checkSecret})
-		}
+	for key, file := range slackSecretFiles(s.cfg.Slack) {
+		out = append(out, namedFile{key, file, checkSecret})
 	}
+	out = append(out, s.receiverFiles()...)
 	for i, src := range s.cfg.Sources {
 		out = append(out, httpFiles(spec.IndexPath("sources", i)+".http", src.HTTP.HTTPClientConfig)...)
 	}
@@ -233,6 +232,14 @@ func (a *app) startFaults(ctx context.Context, s site) spec.Faults {
 	for i, program := range s.cfg.Executors.Command.Allow {
 		if err := checkProgram(program); err != nil {
 			faults = append(faults, s.fault(spec.IndexPath("executors.command.allow", i), err)...)
+		}
+	}
+	for i, r := range s.cfg.Receivers {
+		if r.Command == nil {
+			continue
+		}
+		if _, err := receiverProgram(*r.Command); err != nil {
+			faults = append(faults, s.fault(spec.IndexPath("receivers", i)+".command.argv", err)...)
 		}
 	}
 	if _, _, err := s.receivers(telling{now: a.now, send: true}); err != nil {

@@ -19,6 +19,7 @@ import (
 	execcommand "github.com/setpoint-dev/setpoint/internal/execute/command"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/reconcile"
+	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/internal/web"
 )
 
@@ -74,6 +75,35 @@ func (s site) receiver(c config.Receiver, t telling) (escalate.Receiver, error) 
 		})
 	}
 	return nil, fmt.Errorf("receiver %q: no kind: want alertmanager, webhook, pagerduty, slack or command", c.Name)
+}
+
+// receiverFiles are those that the receivers name.
+func (s site) receiverFiles() []namedFile {
+	var out []namedFile
+	for i, r := range s.cfg.Receivers {
+		at := spec.IndexPath("receivers", i)
+		if r.Webhook != nil {
+			out = append(out, namedFile{at + ".webhook.secretFile", r.Webhook.SecretFile, checkSecret})
+		}
+		if r.PagerDuty != nil {
+			out = append(out, namedFile{at + ".pagerduty.routingKeyFile", r.PagerDuty.RoutingKeyFile, checkSecret},
+				namedFile{at + ".pagerduty.webhookSecretFile", r.PagerDuty.WebhookSecretFile, checkSecret})
+		}
+	}
+	return out
+}
+
+// receiverProgram is the file that a receiver would run, looked at as before each
+// page.
+func receiverProgram(c config.Command) (file string, err error) {
+	if len(c.Argv) == 0 {
+		return "", errors.New("argv is empty: name the program")
+	}
+	path, err := siren.Resolve(c.Argv[0])
+	if err != nil {
+		return "", err
+	}
+	return execcommand.Check(path)
 }
 
 // fileOf reads a secret's file each time it is used.

@@ -37,7 +37,7 @@ receivers:
   - {name: siren, command: {argv: [./siren.sh]}}
 slack: {apiURL: "%[1]s/api/", botTokenFile: bot.token, transport: http, signingSecretFile: signing.secret, team: T0000LAB00, channel: C0000OPS00}
 secrets: {scaler: scaler.key}
-web: {listen: "127.0.0.1:8321", tokensFile: tokens.yaml}
+web: {listen: "127.0.0.1:8321", externalURL: "https://setpoint.example/ops/", tokensFile: tokens.yaml}
 `, base),
 		"source.key": "canary-of-the-source", "hook.key": "canary-of-the-hook", "pd.key": "canary-of-pagerduty\n", "pd.hook": "canary-of-its-hook", "bot.token": "xoxb-canary-of-slack",
 		"signing.secret": "canary-that-signs", "scaler.key": "canary-of-an-actuator\n\n", "tokens.yaml": "alice: canary-of-alice-and-more\nbob: canary-of-bob-and-more\n",
@@ -115,14 +115,16 @@ func TestReceiversOfEveryKind(t *testing.T) {
 		Summary: "checkout: canary-of-an-actuator", Text: "a label says canary-of-pagerduty\nand canary-of-postgres",
 	}
 	p.Lead.Why = "why: canary-of-alice-and-more"
-	refs := map[string]string{}
+	refs, each := map[string]string{}, []string{}
 	for _, r := range told {
 		names = append(names, r.Name())
+		before := sent.Len()
 		ref, err := r.Send(t.Context(), p, "")
 		if err != nil {
 			t.Errorf("%s: %v", r.Name(), err)
 		}
 		refs[r.Name()] = ref
+		each = append(each, sent.String()[before:])
 	}
 	if diff := cmp.Diff([]string{"am", "hook", "pd", "chat", "siren"}, names); diff != "" || len(silencers) != 1 {
 		t.Errorf("%d silencers; -want +got:\n%s", len(silencers), diff)
@@ -137,6 +139,13 @@ func TestReceiversOfEveryKind(t *testing.T) {
 	all := strings.ReplaceAll(sent.String(), `"routing_key":"canary-of-pagerduty"`, "") + string(heard)
 	if strings.Contains(all, "canary") || strings.Count(all, "secret") < 15 {
 		t.Errorf("sent:\n%s", all)
+	}
+
+	each[len(each)-1] = string(heard)
+	for n, text := range each {
+		if !strings.Contains(text, "https://setpoint.example/ops") || strings.Contains(text, "127.0.0.1:8321") {
+			t.Errorf("%s links elsewhere than to web.externalURL:\n%s", names[n], text)
+		}
 	}
 
 	if err := os.Remove(filepath.Join(filepath.Dir(s.file), "hook.key")); err != nil {

@@ -167,6 +167,7 @@ func (a *app) check(ctx context.Context, paths []string) (spec.Set, spec.Mode, e
 	if err := faults.Err(); err != nil {
 		return spec.Set{}, spec.Observe, err
 	}
+	set.Notes = append(set.Notes, s.notes(set)...)
 	if s.cfg.Ledger.Postgres != nil {
 		a.say("setpoint: whether there is a ledger in PostgreSQL is not looked at; `setpoint ledger verify` does")
 	} else if _, err := os.Stat(s.cfg.Ledger.SQLite.Path); errors.Is(err, fs.ErrNotExist) {
@@ -196,6 +197,7 @@ func (a *app) checkDocuments(s site, siteErr error, paths []string) (spec.Set, s
 		a.say("setpoint: %v; only the documents were checked", siteErr)
 		return set, spec.Auto, nil
 	}
+	set.Notes = append(set.Notes, s.cfg.Unanswered(set)...)
 	return set, s.cfg.Limits.MaxMode, nil
 }
 
