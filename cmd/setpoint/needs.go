@@ -229,6 +229,15 @@ func (a *app) startFaults(ctx context.Context, s site) spec.Faults {
 	if _, err := s.executors(a.now); err != nil {
 		faults = append(faults, s.fault("executors", err)...)
 	}
+	faults = append(faults, s.programFaults()...)
+	if _, _, err := s.receivers(telling{now: a.now, send: true}); err != nil {
+		faults = append(faults, s.fault("receivers", err)...)
+	}
+	return faults
+}
+
+// programFaults are those of the programs that an action or a receiver may run.
+func (s site) programFaults() (faults spec.Faults) {
 	for i, program := range s.cfg.Executors.Command.Allow {
 		if err := checkProgram(program); err != nil {
 			faults = append(faults, s.fault(spec.IndexPath("executors.command.allow", i), err)...)
@@ -241,9 +250,6 @@ func (a *app) startFaults(ctx context.Context, s site) spec.Faults {
 		if _, err := receiverProgram(*r.Command); err != nil {
 			faults = append(faults, s.fault(spec.IndexPath("receivers", i)+".command.argv", err)...)
 		}
-	}
-	if _, _, err := s.receivers(telling{now: a.now, send: true}); err != nil {
-		faults = append(faults, s.fault("receivers", err)...)
 	}
 	return faults
 }

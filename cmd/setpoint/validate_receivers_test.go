@@ -103,6 +103,7 @@ func TestValidateNotes(t *testing.T) {
 		"PagerDuty":   {"a phone is another host", strings.Replace(everything, "receivers:\n", pagerDuty, 1) + `approvers: {"@oncall": ["os:alice"]}`, []string{"setpoint.yaml:19: " + links("receiver pd", "127.0.0.1:0")}, "warning"},
 		"NoListen":    {"the default listens here too", strings.Replace(slack(`"slack:T0000LAB00/U1"`), web, "web: {tokensFile: tokens.yaml}", 1), []string{"setpoint.yaml:19: " + links("Slack", "127.0.0.1:8321")}, "warning"},
 		"Everywhere":  {"all addresses are none to go to", strings.Replace(slack(`"slack:T0000LAB00/U1"`), "127.0.0.1:0", "0.0.0.0:8321", 1), []string{links("Slack", "0.0.0.0:8321")}, "warning"},
+		"Chosen":      {"who says it means it", strings.Replace(slack(`"slack:T0000LAB00/U1"`), web, `web: {externalURL: "http://127.0.0.1:8321", tokensFile: tokens.yaml}`, 1), nil, "note"},
 		"Reachable":   {"an address of this host", strings.Replace(slack(`"slack:T0000LAB00/U1"`), "127.0.0.1:0", "setpoint.internal:8321", 1), nil, "note"},
 	}
 	for name, tc := range cases {
