@@ -208,7 +208,7 @@ func TestEvalRunPlaysIncidents(t *testing.T) {
 	if len(lines) != 2 || !strings.HasPrefix(lines[0], "INCIDENT") {
 		t.Fatalf("table:\n%s\nwant a head and one line", table)
 	}
-	for _, want := range []string{"approver-away", "payments", "breached", "restart expired", "approval-needed, approval-expired", "deny: person-said-no"} {
+	for _, want := range []string{"approver-away", "payments", "breached", "restart expired", "approval-needed, approval-expired", "deny: unanswered"} {
 		if !strings.Contains(lines[1], want) {
 			t.Errorf("line %q, want %q in it", lines[1], want)
 		}

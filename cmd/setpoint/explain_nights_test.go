@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/escalate"
 	"github.com/setpoint-dev/setpoint/internal/execute"
@@ -55,12 +56,24 @@ var nights = map[string]func(n *night){
 		n.breached(24)
 		id := n.ticket(14)
 		n.answer(id, 9, false)
-		n.facts.PersonHold = id + " was denied by os:alice"
+		n.facts.PersonHold = id + " (scale) was denied by os:alice"
+		n.wants("scale", six)
+	},
+	"unanswered": func(n *night) {
+		n.breached(34)
+		id := n.ticket(24)
+		n.add(9, ledger.KindTicketEnd, "checkout", ledger.TicketEnd{Ticket: id, State: approve.Expired, Reason: "nobody answered"})
+		n.facts.Unanswered = id + " (scale)"
 		n.wants("scale", six)
 	},
 	"denied-now": func(n *night) {
 		n.breached(24)
 		n.answer(n.ticketIn(gate.KeyOf("checkout", gate.WindowAt(three, 10*time.Minute)), 2), 1, false)
+	},
+	"unanswered-now": func(n *night) {
+		n.breached(24)
+		id := n.ticketIn(gate.KeyOf("checkout", gate.WindowAt(three, 10*time.Minute)), 2)
+		n.add(1, ledger.KindTicketEnd, "checkout", ledger.TicketEnd{Ticket: id, State: approve.Expired, Reason: "nobody answered"})
 	},
 	"observe-later": func(n *night) {
 		n.svc.Remediation.Mode = spec.Observe

@@ -53,7 +53,7 @@ func NotInInput() []string {
 	return []string{
 		ReasonFreeze, ReasonKeyClaimed, ReasonInFlight, ReasonInFlightTarget, ReasonSpacing, ReasonCapService, ReasonCapGlobal,
 		ReasonCooldown, ReasonStorm, ReasonBreachFor, ReasonSpecProblem, ReasonFreshReads, ReasonSilencesUnreadable, ReasonClock,
-		ReasonMaxMode, ReasonLedgerCeiling, ReasonSuspended, ReasonBounds, ReasonPersonHold, ReasonOpenApprovals,
+		ReasonMaxMode, ReasonLedgerCeiling, ReasonSuspended, ReasonBounds, ReasonPersonHold, ReasonUnanswered, ReasonOpenApprovals,
 		ReasonExpired, ReasonDigest,
 	}
 }

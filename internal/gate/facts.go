@@ -73,9 +73,12 @@ type Facts struct {
 	// SentService and SentGlobal count effects in the last hour.
 	SentService, SentGlobal int
 	OpenTickets             int
-	// PersonHold: a person denied this action, or its ticket expired, in this
-	// episode (equivalent actions on the same target included).
+	// PersonHold: a person denied this action in this episode (equivalent actions
+	// on the same target included).
 	PersonHold string
+	// Unanswered names the ticket of such an action that expired in this episode
+	// without an answer.
+	Unanswered string
 	// Suspended says why the action waits for a named reset; empty: it is not.
 	Suspended string
 	// DocumentsChangedAt is the last change of the service's documents while

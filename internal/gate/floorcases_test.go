@@ -173,20 +173,23 @@ func floorCases() map[string]floorCase {
 		"ExceptionDeny": {"effect observe", func(c *gate.Case) {
 			c.Facts.Exceptions = []spec.Exception{{Name: "bf", Service: "checkout", Until: hour}}
 		}, floorWant{gate.Deny, false, "exception", time.Hour, ""}},
-		"Suspended":     {"two worsened in a row", func(c *gate.Case) { c.Facts.Suspended = "worsened twice" }, floorWant{gate.Deny, false, "suspended", 0, "worsened twice"}},
-		"PersonHold":    {"a person said no", func(c *gate.Case) { c.Facts.PersonHold = "os:alice denied t12" }, floorWant{gate.Deny, false, "person-said-no", 0, "os:alice denied t12"}},
-		"Bounds":        {"catalogue bounds", func(c *gate.Case) { c.Proposal.Parameters = propose.Parameters{"replicas": int64(19)} }, floorWant{gate.Deny, false, "bounds", 0, "replicas"}},
-		"BoundsLive":    {"a bound needs the live state", func(c *gate.Case) { c.Facts.Item = propose.Item{} }, floorWant{gate.Deny, false, "bounds", 0, "replicas"}},
-		"NotExact":      {"a number JSON cannot carry", func(c *gate.Case) { c.Proposal.Parameters = propose.Parameters{"replicas": int64(1<<53 + 1)} }, floorWant{gate.Deny, false, "bounds", 0, "no exact form"}},
-		"Ownership":     {"another controller", func(c *gate.Case) { c.Facts.Ownership = "horizontal-pod-autoscaler" }, floorWant{gate.Deny, false, "ownership", 0, "horizontal-pod-autoscaler"}},
-		"Expired":       {"the second gate", func(c *gate.Case) { c.Facts.PermitExpires = now }, floorWant{gate.Deny, false, "permit-expired", 0, "03:12:00Z"}},
-		"Digest":        {"the second gate", func(c *gate.Case) { c.Facts.PermitDigest = strings.Repeat("a", 64) }, floorWant{gate.Deny, false, "digest-changed", 0, "claimed aaaaaaaaaaaa, now"}},
-		"ForeignKey":    {"a key of another service", func(c *gate.Case) { c.Key = "cart:0-600" }, floorWant{gate.Deny, false, "key-invalid", 0, "cart:0-600"}},
-		"NoKey":         {"no key at all", func(c *gate.Case) { c.Key = "" }, floorWant{gate.Deny, false, "key-invalid", 0, ""}},
-		"UnknownAction": {"not in the documents", func(c *gate.Case) { c.Proposal.Action = "reboot" }, floorWant{gate.Deny, false, "unknown-action", 0, `"reboot"`}},
-		"DenyHeld":      {"a final refusal does not wait", func(c *gate.Case) { c.Facts.Suspended, c.Facts.KeyClaimed = "x", true }, floorWant{gate.Deny, false, "suspended", 0, ""}},
-		"NoLimits":      {"the zero limits allow nothing", func(c *gate.Case) { c.Limits = gate.Limits{} }, floorWant{gate.Deny, false, "max-mode", 0, ""}},
-		"ProposedNone":  {"nothing to decide", func(c *gate.Case) { c.Proposal.Kind = propose.KindNone }, floorWant{gate.Deny, false, "proposed-none", 0, ""}},
+		"Suspended":  {"two worsened in a row", func(c *gate.Case) { c.Facts.Suspended = "worsened twice" }, floorWant{gate.Deny, false, "suspended", 0, "worsened twice"}},
+		"PersonHold": {"a person said no", func(c *gate.Case) { c.Facts.PersonHold = "os:alice denied t12" }, floorWant{gate.Deny, false, "person-said-no", 0, "os:alice denied t12"}},
+		"Unanswered": {"silence is nobody's no, and says so", func(c *gate.Case) { c.Facts.Unanswered = "t12 (scale)" }, floorWant{gate.Deny, false, "unanswered", 0,
+			"nobody answered t12 (scale) in time; scale is not asked again in this episode: act by hand, or wait for a new episode"}},
+		"UnansweredAndDenied": {"a no weighs more than a silence", func(c *gate.Case) { c.Facts.PersonHold, c.Facts.Unanswered = "t12 was denied", "t13 (scale)" }, floorWant{gate.Deny, false, "person-said-no", 0, "t12"}},
+		"Bounds":              {"catalogue bounds", func(c *gate.Case) { c.Proposal.Parameters = propose.Parameters{"replicas": int64(19)} }, floorWant{gate.Deny, false, "bounds", 0, "replicas"}},
+		"BoundsLive":          {"a bound needs the live state", func(c *gate.Case) { c.Facts.Item = propose.Item{} }, floorWant{gate.Deny, false, "bounds", 0, "replicas"}},
+		"NotExact":            {"a number JSON cannot carry", func(c *gate.Case) { c.Proposal.Parameters = propose.Parameters{"replicas": int64(1<<53 + 1)} }, floorWant{gate.Deny, false, "bounds", 0, "no exact form"}},
+		"Ownership":           {"another controller", func(c *gate.Case) { c.Facts.Ownership = "horizontal-pod-autoscaler" }, floorWant{gate.Deny, false, "ownership", 0, "horizontal-pod-autoscaler"}},
+		"Expired":             {"the second gate", func(c *gate.Case) { c.Facts.PermitExpires = now }, floorWant{gate.Deny, false, "permit-expired", 0, "03:12:00Z"}},
+		"Digest":              {"the second gate", func(c *gate.Case) { c.Facts.PermitDigest = strings.Repeat("a", 64) }, floorWant{gate.Deny, false, "digest-changed", 0, "claimed aaaaaaaaaaaa, now"}},
+		"ForeignKey":          {"a key of another service", func(c *gate.Case) { c.Key = "cart:0-600" }, floorWant{gate.Deny, false, "key-invalid", 0, "cart:0-600"}},
+		"NoKey":               {"no key at all", func(c *gate.Case) { c.Key = "" }, floorWant{gate.Deny, false, "key-invalid", 0, ""}},
+		"UnknownAction":       {"not in the documents", func(c *gate.Case) { c.Proposal.Action = "reboot" }, floorWant{gate.Deny, false, "unknown-action", 0, `"reboot"`}},
+		"DenyHeld":            {"a final refusal does not wait", func(c *gate.Case) { c.Facts.Suspended, c.Facts.KeyClaimed = "x", true }, floorWant{gate.Deny, false, "suspended", 0, ""}},
+		"NoLimits":            {"the zero limits allow nothing", func(c *gate.Case) { c.Limits = gate.Limits{} }, floorWant{gate.Deny, false, "max-mode", 0, ""}},
+		"ProposedNone":        {"nothing to decide", func(c *gate.Case) { c.Proposal.Kind = propose.KindNone }, floorWant{gate.Deny, false, "proposed-none", 0, ""}},
 		"Malformed": {"nothing to decide", func(c *gate.Case) {
 			c.Proposal.Kind, c.Proposal.Fault = propose.KindMalformed, "malformed: unknown action \"obey me\""
 		}, floorWant{gate.Deny, false, "malformed", 0, "the reply was no proposal: the answer is no valid proposal"}},
@@ -208,7 +211,7 @@ func floorCases() map[string]floorCase {
 		"UndoSpec":        {"documents that changed since do not keep it", func(c *gate.Case) { asUndo(c); c.Facts.SpecProblem = "never met" }, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},
 		"UndoSuspended": {"nor does what is held against the action", func(c *gate.Case) {
 			asUndo(c)
-			c.Facts.Suspended, c.Facts.PersonHold = "worsened twice", "t12 was denied"
+			c.Facts.Suspended, c.Facts.PersonHold, c.Facts.Unanswered = "worsened twice", "t12 was denied", "t13 (scale)"
 		}, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},
 		"UndoDependency": {"nor does a dependency, which may be what the action has hurt", func(c *gate.Case) { asUndo(c); c.Facts.Dependencies["payments-db"] = compare.Breached }, floorWant{gate.Auto, false, "policy:reversible", 0, ""}},
 		"UndoMode":       {"mode binds it", func(c *gate.Case) { asUndo(c); c.Service.Remediation.Mode = spec.Observe }, floorWant{gate.Deny, false, "mode", 0, ""}},

@@ -25,6 +25,9 @@ func finalFloors(c Case, a spec.Action, digest string) []finding {
 	if f.PersonHold != "" && !isUndo(c) {
 		deny(ReasonPersonHold, a.Name+" was refused for this episode: "+f.PersonHold)
 	}
+	if f.Unanswered != "" && !isUndo(c) {
+		deny(ReasonUnanswered, fmt.Sprintf("nobody answered %s in time; %s is not asked again in this episode: act by hand, or wait for a new episode", f.Unanswered, a.Name))
+	}
 	if err := withinBounds(c, a); err != nil {
 		deny(ReasonBounds, "outside the catalogue's bounds: "+err.Error())
 	}

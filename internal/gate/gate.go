@@ -135,8 +135,11 @@ const (
 	ReasonExpired          = "permit-expired"
 	ReasonDigest           = "digest-changed"
 	ReasonPersonHold       = "person-said-no"
-	ReasonOpenApprovals    = "open-approvals"
-	ReasonUnknownAction    = "unknown-action"
+	// ReasonUnanswered: nobody answered the question, which is nobody's no. It is
+	// not asked again in its episode all the same.
+	ReasonUnanswered    = "unanswered"
+	ReasonOpenApprovals = "open-approvals"
+	ReasonUnknownAction = "unknown-action"
 	// ReasonProposedEscalate: the proposer handed over.
 	ReasonProposedEscalate = "proposed-escalate"
 	// ReasonProposedNone: the proposer had nothing to propose.

@@ -52,6 +52,7 @@ var tightenings = map[string]func(c *gate.Case){
 	},
 	"suspended":  func(c *gate.Case) { c.Facts.Suspended = "x" },
 	"person":     func(c *gate.Case) { c.Facts.PersonHold = "x" },
+	"unanswered": func(c *gate.Case) { c.Facts.Unanswered = "t1 (scale)" },
 	"live":       func(c *gate.Case) { c.Facts.Item.LiveKnown = false },
 	"ownership":  func(c *gate.Case) { c.Facts.Ownership = "hpa" },
 	"expired":    func(c *gate.Case) { c.Facts.PermitExpires = now },

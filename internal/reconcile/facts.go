@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -57,7 +58,7 @@ func (p *pass) pastFacts(f *gate.Facts, s *ledger.State, item propose.Item, key,
 	f.LastSent = p.r.hostTime(s.LastSent(p.svc.Name, ""))
 	f.ActionSent = p.r.hostTime(s.LastSent(p.svc.Name, item.Action.Name))
 	f.OpenTickets = s.OpenTickets()
-	f.PersonHold = personHold(s.Refused(p.svc.Name, known.Episode), p.svc, item.Action)
+	f.PersonHold, f.Unanswered = personHold(s.Refused(p.svc.Name, known.Episode), p.svc, item.Action)
 	f.Suspended = s.Suspended(p.svc.Name, item.Action.Name, p.now)
 	f.Storm = p.storm(s)
 	p.deedFacts(f, s, item.Action, without)
@@ -105,16 +106,26 @@ func windowOf(key gate.Key) gate.WindowID {
 	return w
 }
 
-// personHold says which no of a person, or which silence, holds an action
-// until the episode ends: the action itself, and any other on its target.
-func personHold(refused []approve.Ticket, svc spec.Service, a spec.Action) string {
+// personHold says which no of a person holds an action until the episode ends,
+// the action itself and any other on its target; unanswered which silence does.
+// A silence is nobody's no, and is not shown as one.
+func personHold(refused []approve.Ticket, svc spec.Service, a spec.Action) (denied, unanswered string) {
 	for _, t := range refused {
 		other, known := svc.Action(t.Proposal.Action)
-		if t.Proposal.Action == a.Name || known && other.Canonical() == a.Canonical() {
-			return fmt.Sprintf("%s (%s) was %s", t.ID, t.Proposal.Action, t.State)
+		if t.Proposal.Action != a.Name && (!known || other.Canonical() != a.Canonical()) {
+			continue
+		}
+		name := fmt.Sprintf("%s (%s)", t.ID, t.Proposal.Action)
+		switch {
+		case t.State == approve.Expired:
+			unanswered = cmp.Or(unanswered, name)
+		case len(t.Answers) > 0:
+			denied = cmp.Or(denied, name+" was denied by "+t.Answers[len(t.Answers)-1].By)
+		default:
+			denied = cmp.Or(denied, name+" was "+string(t.State))
 		}
 	}
-	return ""
+	return denied, unanswered
 }
 
 // naming says which effect is in the way, unless it is the one left out.

@@ -98,7 +98,11 @@ func (t teller) holding() string {
 // came is what came of a window that is spent.
 func (t teller) came() string {
 	for _, k := range t.v.State.Tickets {
-		if string(k.Key) == t.e.Plan.Key {
+		switch {
+		case string(k.Key) != t.e.Plan.Key:
+		case k.State == approve.Expired:
+			return "nobody answered " + k.ID + " in time"
+		default:
 			return "people did not agree in this window"
 		}
 	}

@@ -51,6 +51,9 @@ func (t teller) reason() string {
 		return "limits.maxMode " + t.v.MaxMode.String()
 	case gate.ReasonLedgerCeiling:
 		return "demoted: " + t.v.named(t.svc.Name, t.action(), []Detail{d})[0].Text
+	case gate.ReasonUnanswered:
+		text, _, _ := strings.Cut(d.Text, ": ") // What to do stands in the line of the person.
+		return text
 	case gate.ReasonFight:
 		text, _, _ := strings.Cut(strings.Replace(d.Text, ", and it would be made again", "", 1), ";")
 		return brief(text, t.v.Now)

@@ -120,6 +120,7 @@ var unlocks = map[string]string{
 	gate.ReasonMaintenance:   "nothing; to end it early, take the Maintenance out of the documents and setpoint validate",
 	gate.ReasonPolicyFault:   "setpoint policy check says what is wrong with the policy",
 	gate.ReasonPersonHold:    "mend it by hand: it is not asked about again in this episode",
+	gate.ReasonUnanswered:    "act by hand: nobody answered in time, so it is not asked again in this episode",
 	step.ReasonWindowSpent:   "mend it by hand: it is not asked about again in this episode",
 	gate.ReasonUnknown:       "setpoint validate --live says why nothing is measured",
 	gate.ReasonClock:         "make the clocks of host, ledger and sources agree within 5 s",

@@ -72,7 +72,7 @@ func (w *world) pastFacts(r *replica, f *gate.Facts, key, without gate.Key) {
 	f.LastSent = p.hostTime(s.LastSent(p.svc.Name, ""))
 	f.ActionSent = p.hostTime(s.LastSent(p.svc.Name, item.Action.Name))
 	f.OpenTickets = s.OpenTickets()
-	f.PersonHold = personHold(s.Refused(p.svc.Name, known.Episode), p.svc, item.Action)
+	f.PersonHold, f.Unanswered = personHold(s.Refused(p.svc.Name, known.Episode), p.svc, item.Action)
 	f.Suspended = s.Suspended(p.svc.Name, item.Action.Name, p.now)
 	if f.Suspended != "" {
 		w.hit("suspended")
@@ -101,14 +101,20 @@ func naming(e *ledger.Effect, without gate.Key) string {
 	return e.Claim.Action.Name + " of " + string(e.Claim.Key) + " is " + string(e.Effect)
 }
 
-func personHold(refused []approve.Ticket, svc spec.Service, a spec.Action) string {
+func personHold(refused []approve.Ticket, svc spec.Service, a spec.Action) (denied, unanswered string) {
 	for _, t := range refused {
 		other, known := svc.Action(t.Proposal.Action)
-		if t.Proposal.Action == a.Name || known && other.Canonical() == a.Canonical() {
-			return fmt.Sprintf("%s (%s) was %s", t.ID, t.Proposal.Action, t.State)
+		if t.Proposal.Action != a.Name && (!known || other.Canonical() != a.Canonical()) {
+			continue
+		}
+		name := fmt.Sprintf("%s (%s)", t.ID, t.Proposal.Action)
+		if t.State == approve.Expired {
+			unanswered = name
+		} else {
+			denied = name + " was " + string(t.State)
 		}
 	}
-	return ""
+	return denied, unanswered
 }
 
 func balance(s *ledger.State, p *pass, action, without string) budget.Balance {
