@@ -97,7 +97,7 @@ func chainVerdict(s subject, c chainSeen) checkItem {
 	case !c.whole:
 		return s.fine("verified from the newest checkpoint to entry %d; `setpoint ledger verify` reads all of it", c.head.Seq)
 	}
-	return s.fine("%d entries verified, head %d %s", c.entries, c.head.Seq, short(c.head.Hash))
+	return s.fine("%s verified, head %d %s", entryCount(c.entries), c.head.Seq, short(c.head.Hash))
 }
 
 func shortened(err error) string { return execute.CleanText(err.Error(), execute.MaxDetail) }

@@ -163,6 +163,7 @@ func TestReceiverVerdicts(t *testing.T) {
 func TestLedgerVerdicts(t *testing.T) {
 	chain := func(err error) checkItem { return chainVerdict(ofSubject("setpoint.db"), chainSeen{err: err}) }
 	checkVerdicts(t, map[string]verdict{
+		"one":        {"one of them is one entry", chainVerdict(ofSubject("l"), chainSeen{whole: true, entries: 1, head: ledger.Position{Seq: 1, Hash: strings.Repeat("a", 64)}}), resultOK, []string{"1 entry verified"}},
 		"verified":   {"all of it", chainVerdict(ofSubject("l"), chainSeen{whole: true, entries: 12, head: ledger.Position{Seq: 12, Hash: strings.Repeat("a", 64)}}), resultOK, []string{"12 entries"}},
 		"the end":    {"a long one from the checkpoint on, and said so", chainVerdict(ofSubject("l"), chainSeen{head: ledger.Position{Seq: 12}}), resultOK, []string{"newest checkpoint"}},
 		"ahead":      {"a clock ran ahead", chainVerdict(ofSubject("l"), chainSeen{whole: true, ahead: time.Hour}), resultFail, []string{"1h0m0s in the future", "lower-mark"}},

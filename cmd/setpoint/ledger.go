@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -79,6 +80,13 @@ func (a *app) ledgerVerifyCommand() *cobra.Command {
 	return cmd
 }
 
+func entryCount(n uint64) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return fmt.Sprintf("%d entries", n)
+}
+
 func (a *app) verify(ctx context.Context, s site, output string) error {
 	path := s.where()
 	r, err := readLedger(ctx, s)
@@ -96,7 +104,7 @@ func (a *app) verify(ctx context.Context, s site, output string) error {
 		if fault != nil {
 			return fault
 		}
-		return a.print("%s: %d entries and %s verified, head %d %s\n", path, report.Entries, count(int(report.Blobs), "blob"), report.Head.Seq, short(report.Head.Hash))
+		return a.print("%s: %s and %s verified, head %d %s\n", path, entryCount(report.Entries), count(int(report.Blobs), "blob"), report.Head.Seq, short(report.Head.Hash))
 	}
 	v := verification{Meta: web.Meta{APIVersion: spec.Group, Kind: "Verification"}, Path: path, Valid: fault == nil, Report: report}
 	if fault != nil {
