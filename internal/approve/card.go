@@ -37,7 +37,7 @@ type CardFacts struct {
 	Assessment compare.Assessment
 	// Since is the begin of the episode; zero when unknown.
 	Since time.Time
-	// Tried is oldest first.
+	// Tried is oldest first: of the episode, and of the day before the question.
 	Tried []propose.Tried
 	// Balance is of the asked action; nil when there is none.
 	Balance *budget.Balance
@@ -57,6 +57,8 @@ type Course struct {
 	ClaimedAt time.Time
 	SentAt    time.Time
 	JudgedAt  time.Time
+	// AppliedAt is from when its effect counts; zero while that is not known.
+	AppliedAt time.Time
 	// Effect is the actuator's word, Detail what it said of it, Outcome the
 	// measured one; "" before. VoidReason is why a claim was never started.
 	Effect, Detail, VoidReason string

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/propose"
+	"github.com/setpoint-dev/setpoint/internal/compare"
 )
 
 // notes are what happened to a ticket so far, each by an id that says what it was,
@@ -56,16 +56,24 @@ func courseNotes(f CardFacts) []Note {
 		}
 	}
 	if judged(c) {
-		text := "measured outcome: " + string(c.Outcome) + ended(propose.Tried{Effect: "applied", Outcome: c.Outcome, Before: c.Before, After: c.After})
-		ns = append(ns, Note{"outcome-" + string(c.Outcome), latest(c.JudgedAt, c.SentAt), OneLine(text, MaxLine)})
+		ns = append(ns, Note{"outcome-" + string(c.Outcome), latest(c.JudgedAt, c.SentAt), OneLine(outcomeNote(c), MaxLine)})
 	}
 	return ns
 }
 
+func outcomeNote(c Course) string {
+	if c.Outcome == compare.OutcomeUnknown {
+		return "outcome: unknown, because nothing could be measured after it"
+	}
+	return fmt.Sprintf("outcome: %s (measured: %s errors before, %s after)", c.Outcome, Percent(c.Before), Percent(c.After))
+}
+
+// effectNote quotes what is recorded of the effect, which is the target's word, or
+// ours where it gave none.
 func effectNote(c Course) string {
 	s := "effect: " + effectWords(c.Effect)
 	if q := Quote(c.Detail, maxReason); q != "" {
-		s += ", the target said " + q
+		s += " (" + q + ")"
 	}
 	return OneLine(s, MaxLine)
 }
@@ -75,7 +83,7 @@ func endNotes(f CardFacts) []Note {
 	t := f.Ticket
 	switch t.State {
 	case Expired:
-		return []Note{{"end-expired", t.Expires, "expired at " + Moment(t.Expires, f.Now) + ": nobody answered in time, nothing was done"}}
+		return []Note{{"end-expired", t.Expires, "expired at " + Moment(t.Expires, f.Now) + ": nobody answered in time, nothing was done, and it is not asked again in this episode"}}
 	case Withdrawn, Void:
 		return []Note{{"end-" + string(t.State), time.Time{}, OneLine(string(t.State)+": "+reasonWords(t.Reason), MaxLine)}}
 	}

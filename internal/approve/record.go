@@ -52,7 +52,8 @@ func Record(t Ticket, a Answer, groups Groups) (Answer, error) {
 	a.Satisfies = listed(t.Needs, a.By, groups)
 	if len(a.Satisfies) == 0 {
 		return Answer{}, &Refusal{RefusedNotApprover, fmt.Sprintf(
-			"%s is not an approver of ticket %s; approvers are %s", a.By, t.ID, approvers(t.Needs))}
+			"%s is not an approver of ticket %s; approvers are %s. Who may approve stands in setpoint.yaml, under approvers: somebody who may change it adds %s to a group",
+			a.By, t.ID, approvers(t.Needs, groups), a.By)}
 	}
 	return a, nil
 }
@@ -67,8 +68,8 @@ func standing(t Ticket, a Answer) *Refusal {
 		return &Refusal{RefusedOtherTicket, fmt.Sprintf("the answer is to other bytes than those of ticket %s", t.ID)}
 	}
 	if old, ok := repeated(t, a); ok {
-		return &Refusal{RefusedRepeated, fmt.Sprintf("%s answered ticket %s already, at %s: %s; the ticket %s",
-			a.By, t.ID, stamp(old.At), word(old.Approve), fate(t))}
+		return &Refusal{RefusedRepeated, fmt.Sprintf("%s answered ticket %s already, at %s: %s%s",
+			a.By, t.ID, stamp(old.At), word(old.Approve), since(t, old))}
 	}
 	switch {
 	case t.State == Expired, t.State == Open && !a.At.Before(t.Expires):
@@ -88,7 +89,23 @@ func fate(t Ticket) string {
 		last := t.Answers[n-1]
 		return fmt.Sprintf("was already decided by %s at %s: %s", last.By, stamp(last.At), t.State)
 	}
+	if t.State == Expired {
+		return "has expired"
+	}
 	return fmt.Sprintf("is %s", t.State)
+}
+
+// since says what has become of a ticket after an answer; "" where that very
+// answer decided it, which need not be said twice.
+func since(t Ticket, old Answer) string {
+	decided := t.State == Approved || t.State == Denied
+	if n := len(t.Answers); n > 0 && decided && t.Answers[n-1].By == old.By && t.Answers[n-1].At.Equal(old.At) {
+		return ""
+	}
+	if t.State == Open {
+		return "; the ticket is open and waits for others"
+	}
+	return "; the ticket " + fate(t)
 }
 
 // repeated finds the earlier answer of the same principal that stands. An
@@ -153,7 +170,12 @@ func accountName(b byte) bool {
 	return slackID(b) || b >= 'a' && b <= 'z' || strings.IndexByte("._-+@$\\", b) >= 0
 }
 
-func approvers(needs []gate.Need) string {
+// fewPeople is how many of a group are named: who is refused has to find one of
+// them at night, and a long list finds nobody.
+const fewPeople = 5
+
+// approvers names who may approve, and the people of a group where they are few.
+func approvers(needs []gate.Need, groups Groups) string {
 	var names []string
 	for _, n := range needs {
 		names = append(names, n.Approvers...)
@@ -162,7 +184,19 @@ func approvers(needs []gate.Need) string {
 		return "nobody"
 	}
 	slices.Sort(names)
-	return strings.Join(slices.Compact(names), ", ")
+	names = slices.Compact(names)
+	for i, name := range names {
+		switch people := groups[name]; {
+		case !strings.HasPrefix(name, "@"):
+		case len(people) == 0:
+			names[i] += " (nobody)"
+		case len(people) <= fewPeople:
+			names[i] += " (" + strings.Join(people, ", ") + ")"
+		default:
+			names[i] += fmt.Sprintf(" (%d people)", len(people))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 func word(approve bool) string {

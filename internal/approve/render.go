@@ -130,6 +130,10 @@ func gist(f CardFacts, noClick string) string {
 	}
 	if t.State == Open {
 		g = append(g, f.Assessment.State, t.Expires.Unix())
+		// What came of an earlier step is learnt late, and says most of this one.
+		for _, d := range f.Tried {
+			g = append(g, d.Action, d.At.Unix(), d.Effect, d.Outcome)
+		}
 	}
 	return digestOf(g)
 }

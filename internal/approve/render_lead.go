@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/propose"
+	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
 // lead writes the five lines. Only an open ticket asks for something.
@@ -19,13 +20,13 @@ func lead(f CardFacts, noClick string) Lead {
 		l.Step = notDone(f)
 		l.Why = "nobody answered in time"
 		l.Until = "it ended at " + Moment(f.Ticket.Expires, f.Now) + ": nothing was done, and the on-call is paged"
-		l.Do = look("nothing can be answered here any more", f)
+		l.Do = look("nothing can be answered here any more: act by hand if it is needed", f)
 	case f.Ticket.State == Open:
 		l.Step = "would do: " + step(f)
 		if noClick == otherBytes {
 			l.Step = "was asked to do: " + step(f) + ", which would be something else now"
 		}
-		l.Why = "a person is asked because " + because(f)
+		l.Why = because(f)
 		l.Until = until(f)
 		l.Do = do(f, noClick)
 	case f.Ticket.State == Approved:
@@ -66,7 +67,7 @@ func until(f CardFacts) string {
 
 // left is a time, and how long that is from another.
 func left(t, now time.Time) string {
-	return fmt.Sprintf("%s (in %s, as of %s)", Moment(t, now), Age(t.Sub(now)), Moment(now, now))
+	return fmt.Sprintf("%s (in %s, as of %s)", Moment(t, now), Rest(t.Sub(now)), Moment(now, now))
 }
 
 // do says what can be done now and how many must.
@@ -99,22 +100,72 @@ func missing(t Ticket) []string {
 	return lines
 }
 
-// because are the reasons for which a person is asked. Others that fired are in a
-// section of their own.
+// maxWhy is how long the line is that says why a person is asked: it is read
+// before the reasons below it.
+const maxWhy = 160
+
+// because is the reason for which a person is asked, in plain words. All of them,
+// with their codes and sources, stand in a section of their own.
 func because(f CardFacts) string {
-	t := f.Ticket
-	var asked []string
+	asked := askedFor(f.Ticket)
+	if len(asked) == 0 {
+		return "a person is asked because policy asks for one"
+	}
+	more := ""
+	switch n := len(asked) - 1; {
+	case n == 1:
+		more = "; and 1 more reason below"
+	case n > 1:
+		more = fmt.Sprintf("; and %d more reasons below", n)
+	}
+	return OneLine(plainly(telling(asked)), maxWhy-len("why: ")-len(more)) + more
+}
+
+// askedFor are the reasons that a need names. Others fired beside them.
+func askedFor(t Ticket) []gate.Reason {
+	var asked []gate.Reason
 	for _, r := range t.Reasons {
 		if r.Code != "" && slices.ContainsFunc(t.Needs, func(n gate.Need) bool { return n.Reason == r.Code }) {
-			asked = append(asked, reason(r))
+			asked = append(asked, r)
 		}
 	}
 	if len(asked) == 0 {
-		for _, r := range t.Reasons {
-			asked = append(asked, reason(r))
+		return t.Reasons
+	}
+	return asked
+}
+
+// telling is the reason that says most: a rule has a title that somebody wrote for
+// people, and that mode or class want a person is so of every question.
+func telling(asked []gate.Reason) gate.Reason {
+	standing := []string{gate.ReasonMode, gate.ReasonMaxMode, gate.ReasonClassApproval}
+	for _, says := range []func(gate.Reason) bool{
+		func(r gate.Reason) bool { return strings.HasPrefix(r.Code, gate.PolicyPrefix) },
+		func(r gate.Reason) bool { return !slices.Contains(standing, r.Code) },
+	} {
+		if i := slices.IndexFunc(asked, says); i >= 0 {
+			return asked[i]
 		}
 	}
-	return orWord(strings.Join(asked, "; "), "policy asks for one")
+	return asked[0]
+}
+
+// plainly is a reason without its code, and a rule's without its file and remedy.
+func plainly(r gate.Reason) string {
+	text := r.Text
+	if strings.HasPrefix(r.Code, gate.PolicyPrefix) {
+		text, _, _ = strings.Cut(text, "; ")
+		if at := strings.LastIndex(text, " ("); at > 0 && strings.HasSuffix(text, ")") && strings.Contains(text[at:], ".rego:") {
+			text = text[:at]
+		}
+	}
+	switch {
+	case text == "":
+		return "a person is asked because of " + r.Code
+	case strings.HasPrefix(text, "policy asks"):
+		return text
+	}
+	return "a person is asked because " + text
 }
 
 // approvedLead is that of a ticket which people approved: first it waits, then it
@@ -180,10 +231,25 @@ func awaited(f CardFacts) string {
 	case "unknown":
 		return "somebody has to say whether it arrived"
 	}
-	if a, ok := f.Service.Action(f.Ticket.Proposal.Action); ok && a.Settle > 0 {
-		return "what came of it is measured once it has settled for " + Age(a.Settle)
+	a, ok := f.Service.Action(f.Ticket.Proposal.Action)
+	if !ok || f.Course.AppliedAt.IsZero() {
+		return "what came of it is measured once it has settled"
 	}
-	return "what came of it is measured once it has settled"
+	window := judgeWindow(f.Service)
+	return fmt.Sprintf("it is judged soon after %s: it settles for %s, then errors are measured for %s",
+		Moment(f.Course.AppliedAt.Add(a.Settle+window), f.Now), spec.FormatDuration(a.Settle), spec.FormatDuration(window))
+}
+
+// judgeWindow is the longest of the objectives: all of them have to be measured.
+func judgeWindow(svc spec.Service) time.Duration {
+	longest := time.Duration(0)
+	for _, o := range svc.Objectives {
+		longest = max(longest, o.JudgeWindow)
+	}
+	if longest == 0 {
+		return spec.DefaultJudgeWindow
+	}
+	return longest
 }
 
 // endedLead is that of a ticket which ended without an effect that people allowed.
@@ -197,7 +263,7 @@ func endedLead(l *Lead, f CardFacts) {
 		l.Until = fmt.Sprintf("it ended at %s: nothing is done, and the action is held until the episode ends", Moment(t.AnsweredAt, f.Now))
 	case Expired:
 		l.Why = "expired: nobody answered in time, which is no denial"
-		l.Until = fmt.Sprintf("it ended at %s: nothing was done, and the on-call is paged", Moment(t.Expires, f.Now))
+		l.Until = fmt.Sprintf("it ended at %s: nothing was done, it is not asked again in this episode, and the on-call is paged", Moment(t.Expires, f.Now))
 	case Withdrawn:
 		l.Why, l.Until = "withdrawn before an answer: "+reasonWords(t.Reason), nothing
 	default:
@@ -214,6 +280,9 @@ func endedLead(l *Lead, f CardFacts) {
 		l.Until += "; its claim ended unsent: " + reasonWords(v)
 	}
 	l.Do = look("nothing can be answered here any more", f)
+	if t.State == Expired {
+		l.Do = look("nothing can be answered here any more: act by hand if it is needed", f)
+	}
 }
 
 func notDone(f CardFacts) string {

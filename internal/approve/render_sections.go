@@ -11,13 +11,19 @@ import (
 // maxListed is how many lines a section has; who wants more asks for it.
 const maxListed = 8
 
+// lately is how long before the question a step of an earlier episode is shown: an
+// episode that ends and begins again within minutes is one night to people.
+const lately = 24 * time.Hour
+
 // sections are what stands below the lead, in the order in which it is asked for.
 func sections(f CardFacts) []Section {
 	t := f.Ticket
-	var tried, why, answers []string
+	var tried, before, why, answers []string
 	for _, d := range f.Tried {
 		if d.ThisEpisode {
 			tried = append(tried, did(d, f.Now))
+		} else if !d.At.Before(t.Asked.Add(-lately)) {
+			before = append(before, did(d, f.Now))
 		}
 	}
 	for _, r := range t.Reasons {
@@ -29,6 +35,7 @@ func sections(f CardFacts) []Section {
 	all := []Section{
 		{"Measured at " + Moment(f.Assessment.At, f.Now), Measured(f.Assessment)},
 		{"Tried in this episode", newest(tried)},
+		{"Tried in the day before this episode", newest(before)},
 		{"Why a person is asked", oldest(why)},
 		{"Who has to approve", oldest(missing(t))},
 		{"Answers so far", newest(answers)},
@@ -37,11 +44,11 @@ func sections(f CardFacts) []Section {
 		{"Key", []string{OneLine(string(t.Key), MaxLine)}},
 	}
 	if t.State != Open {
-		all[2].Heading, all[3].Lines = "Why a person was asked", nil
+		all[3].Heading, all[4].Lines = "Why a person was asked", nil
 	}
 	if t.State != Open && t.State != Approved {
 		// Nothing was done that could be taken back or paid for.
-		all[5].Lines, all[6].Lines = nil, nil
+		all[6].Lines, all[7].Lines = nil, nil
 	}
 	var out []Section
 	for _, s := range all {

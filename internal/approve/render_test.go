@@ -104,7 +104,7 @@ func approvedFacts() approve.CardFacts {
 func sentFacts() approve.CardFacts {
 	f := approvedFacts()
 	f.Ticket.ClaimedAt, f.Ticket.StartedAt = at(6*time.Minute), at(6*time.Minute+time.Second)
-	f.Course = approve.Course{ClaimedAt: at(6 * time.Minute), SentAt: at(6*time.Minute + time.Second), Effect: "applied", Detail: "200 OK", Outcome: compare.OutcomePending}
+	f.Course = approve.Course{ClaimedAt: at(6 * time.Minute), SentAt: at(6*time.Minute + time.Second), Effect: "applied", AppliedAt: at(6*time.Minute + 2*time.Second), Detail: "200 OK", Outcome: compare.OutcomePending}
 	f.Now = at(7 * time.Minute)
 	return f
 }
@@ -293,7 +293,7 @@ func TestLeadHoldsTheFive(t *testing.T) {
 			want := [5][]string{
 				{"checkout", "since 11:50:00 UTC (1", "m): "},
 				{"would do: rollback-flag version=v41 on webhook.post http://flags.internal/checkout"},
-				{"why: a person is asked because ", "budget-spent: 1 left, the dearest outcome costs 2", "policy:second-try: ", "A second try in one episode"},
+				{"why: policy asks a person: A second try in one episode; and 1 more reason below"},
 				{"until: 12:15:00 UTC (in ", "without an answer "},
 				{"do: ", "deny below", "setpoint "},
 			}
@@ -354,6 +354,9 @@ func TestCardGist(t *testing.T) {
 		"Numbers":    {cardFacts, func(f *approve.CardFacts) { f.Assessment.Objectives[0].Judge = judge(0.31) }, true},
 		"Time":       {cardFacts, func(f *approve.CardFacts) { f.Now = at(5 * time.Minute); f.Assessment.At = f.Now }, true},
 		"Tried":      {cardFacts, func(f *approve.CardFacts) { f.Tried[1].After = 0.4 }, true},
+		"TriedLater": {cardFacts, func(f *approve.CardFacts) { f.Tried[1].Outcome = compare.OutcomeWorsened }, false},
+		"TriedFate":  {cardFacts, func(f *approve.CardFacts) { f.Tried[1].Effect = "landed" }, false},
+		"TriedMore":  {cardFacts, func(f *approve.CardFacts) { f.Tried = append(f.Tried, f.Tried[1]) }, false},
 		"Balance":    {cardFacts, func(f *approve.CardFacts) { f.Balance.GlobalRemaining = 2 }, true},
 		"StormWords": {func() approve.CardFacts { f := cardFacts(); f.Storm = "9 of 20"; return f }, func(f *approve.CardFacts) { f.Storm = "10 of 20" }, true},
 		"Storm":      {cardFacts, func(f *approve.CardFacts) { f.Storm = "9 of 20" }, false},

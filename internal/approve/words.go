@@ -188,7 +188,7 @@ func effectWords(effect string) string {
 		"applied-with-error": "applied, with an error",
 		"no-op":              "no-op, it was so already",
 		"failed":             "failed, nothing was changed",
-		"not-now":            "not now, said the target, and nothing was changed",
+		"not-now":            "put off by its target (not-now), nothing was changed",
 		"in-doubt":           "in doubt, nobody knows yet whether it arrived",
 		"landed":             "landed, the target has it",
 		"not-landed":         "not landed, it never arrived",
@@ -260,6 +260,15 @@ func Age(d time.Duration) string {
 		return spec.FormatDuration(d.Truncate(time.Minute))
 	}
 	return spec.FormatDuration(max(d, 0).Truncate(time.Second))
+}
+
+// Rest is how long something lasts still, to the nearest minute from two minutes
+// on: of three minutes one second ago three are left to whoever reads it.
+func Rest(d time.Duration) string {
+	if d = d.Round(time.Second); d < 2*time.Minute {
+		return spec.FormatDuration(max(d, 0))
+	}
+	return spec.FormatDuration(d.Round(time.Minute))
 }
 
 // Argument is a word that a shell takes as one, whatever a name holds. What

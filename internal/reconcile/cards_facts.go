@@ -52,12 +52,12 @@ func asRecorded(a compare.Assessment, known ledger.Service) compare.Assessment {
 	return a
 }
 
-// triedBefore is what was tried in the ticket's episode, but for what the ticket
-// itself led to.
+// triedBefore is what was tried before, but for what the ticket itself led to:
+// what an earlier episode left behind is judged in this one often enough.
 func triedBefore(s *ledger.State, known ledger.Service, t approve.Ticket) []propose.Tried {
 	known.Episode = t.Episode
 	known.Effects = slices.DeleteFunc(slices.Clone(known.Effects), func(k gate.Key) bool { return k == t.Key })
-	return slices.DeleteFunc(tried(s, known), func(t propose.Tried) bool { return !t.ThisEpisode })
+	return tried(s, known)
 }
 
 // courseOf is what became of a ticket's approval.
@@ -68,7 +68,7 @@ func courseOf(s *ledger.State, t approve.Ticket) approve.Course {
 		waits := t.State == approve.Open || t.State == approve.Approved && t.ClaimedAt.IsZero()
 		return approve.Course{ClaimedAt: t.ClaimedAt, SentAt: t.StartedAt, Over: !waits}
 	}
-	c := approve.Course{ClaimedAt: e.ClaimedAt, SentAt: e.SentAt(), Over: !e.Locked()}
+	c := approve.Course{ClaimedAt: e.ClaimedAt, SentAt: e.SentAt(), AppliedAt: e.AppliedAt, Over: !e.Locked()}
 	switch e.Effect {
 	case execute.Claimed, execute.Started:
 	case execute.Void:

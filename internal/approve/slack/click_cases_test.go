@@ -57,12 +57,12 @@ var rights = map[string]right{
 	"K05-retry-after-timeout": {
 		reason: "a retry is answered like the first, and decides nothing anew", exact: []int{200, 200}, statuses: []int{200, 200}, shown: ok, decided: true,
 		http: counts{slack.Recorded: 1, slack.Refused: 1}, socket: counts{slack.Recorded: 1, slack.Refused: 1},
-		replies: []string{"was already decided by slack:T1/U_ONCALL at "},
+		replies: []string{"slack:T1/U_ONCALL answered ticket t5 already, at "},
 	},
 	"K07-double-click": {
 		reason: "the first decides, the second is told so", exact: []int{200, 200}, statuses: []int{200, 200}, shown: ok, decided: true,
 		http: counts{slack.Recorded: 1, slack.Refused: 1}, socket: counts{slack.Recorded: 1, slack.Refused: 1},
-		replies: []string{"was already decided by slack:T1/U_ONCALL at ", "Recorded: ticket "},
+		replies: []string{"slack:T1/U_ONCALL answered ticket t5 already, at ", "Recorded: ticket "},
 	},
 	"K13-slow-handler": {
 		reason: "what is slow comes after the answer; a ledger that is slow is no record", exact: []int{200}, statuses: []int{503}, shown: warning,

@@ -347,7 +347,7 @@ func TestLateRecordStands(t *testing.T) {
 		}
 		log, replies := w.settled()
 		contains(t, "the log", log, "result=failed", "result=recorded", "code=already-answered")
-		contains(t, "the replies", strings.Join(replies, "\n"), "Click again", "is answered; it is checked again", "was already decided by slack:T1/U_ONCALL")
+		contains(t, "the replies", strings.Join(replies, "\n"), "Click again", "is answered; it is checked again", "slack:T1/U_ONCALL answered ticket t5 already")
 	})
 }
 
