@@ -21,11 +21,14 @@ func body(f PageFacts, l approve.Lead) string {
 	}
 	if f.Service.Name != "" {
 		b.section("Measured at "+approve.Instant(f.Assessment.At), approve.Measured(f.Assessment)...)
-		b.section("Changed lately", changed(f)...)
-		b.section("Tried", tried(f, l)...)
+		b.section(headChanged, changed(f)...)
+		b.section(headTried, tried(f, l)...)
 		b.section("Why Setpoint stopped", stopped(f)...)
 		b.section("Autonomy budget left", left(f)...)
 		b.section("What it would do next", next(f, l)...)
+	}
+	if owner := f.Service.Remediation.Owner; owner != "" {
+		b.section("Owner", owner)
 	}
 	b.section("What else you can run", commands(f, l)...)
 	b.section("In the proposer's own words, which reached no decision"+speaker(f), words(f)...)
@@ -96,8 +99,8 @@ func left(f PageFacts) []string {
 
 func next(f PageFacts, l approve.Lead) []string {
 	p := f.Proposal
-	if p == nil {
-		return nil
+	if p == nil || f.Lapsed != nil {
+		return nil // What was asked for and lapsed would be shown as coming.
 	}
 	var lines []string
 	if would := approve.Would(f.Service, *p); !strings.HasSuffix(l.Step, would) {

@@ -121,6 +121,9 @@ type Rule struct {
 	// ShowsAck: an acknowledgement changes what the receiver shows, so that it is
 	// sent one; another would only be disturbed.
 	ShowsAck bool
+	// Down: it is known to take nothing (Down), whatever this page's own delivery
+	// says. The next one's turn is at once; it is tried all the same.
+	Down bool
 }
 
 // wait is how long a predecessor may hold a page unacknowledged.
@@ -152,8 +155,8 @@ const (
 // Due returns the receivers that must be sent this page now, in order.
 //
 // An open page goes to the first receiver, and to a further one when its
-// predecessor failed FailuresToSkip times in a row, is not configured, or held
-// the page unacknowledged for the further one's EscalateAfter. An
+// predecessor failed FailuresToSkip times in a row, is known to be down, is not
+// configured, or held the page unacknowledged for the further one's EscalateAfter. An
 // acknowledgement stops that chain, and nothing else: who holds the page still
 // gets its reposts, changes and end. A receiver is sent what it does not hold
 // yet, changed content, and every Repost the same again; after failures not
@@ -163,15 +166,7 @@ const (
 // to everybody whose turn had come: what could not be delivered in time is not lost
 // (Sequence). Where nobody got it at all, failures pass it on after its end too.
 func Due(p Page, held []Delivery, rules []Rule, now time.Time) []string {
-	o := outbox{page: p, now: now, digest: p.ContentDigest(), held: map[string]Delivery{}, rules: map[string]Rule{}}
-	for _, d := range held {
-		if d.Page == p.ID || d.Page == "" {
-			o.held[d.Receiver] = d
-		}
-	}
-	for _, r := range rules {
-		o.rules[r.Name] = r
-	}
+	o := newOutbox(p, held, rules, now)
 	if p.EndedAt.IsZero() {
 		return o.open()
 	}
@@ -184,6 +179,19 @@ type outbox struct {
 	digest string
 	held   map[string]Delivery
 	rules  map[string]Rule
+}
+
+func newOutbox(p Page, held []Delivery, rules []Rule, now time.Time) outbox {
+	o := outbox{page: p, now: now, digest: p.ContentDigest(), held: map[string]Delivery{}, rules: map[string]Rule{}}
+	for _, d := range held {
+		if d.Page == p.ID || d.Page == "" {
+			o.held[d.Receiver] = d
+		}
+	}
+	for _, r := range rules {
+		o.rules[r.Name] = r
+	}
+	return o
 }
 
 func (o outbox) open() []string {
@@ -211,7 +219,8 @@ func (o outbox) passedOn(name string, next Rule) bool {
 		return false
 	}
 	d, tried := o.held[name]
-	if _, known := o.rules[name]; !known || d.Failures >= FailuresToSkip {
+	rule, known := o.rules[name]
+	if !known || d.Failures >= FailuresToSkip || rule.Down && !o.holds(name) {
 		return true
 	}
 	if !tried || d.Sent.IsZero() || d.Ended {
@@ -299,7 +308,8 @@ func (o outbox) hadPassedOn(name string, next Rule, confirmed bool) bool {
 		return false
 	}
 	d := o.held[name]
-	if _, known := o.rules[name]; !known || d.Failures >= FailuresToSkip && !confirmed {
+	rule, known := o.rules[name]
+	if !known || (d.Failures >= FailuresToSkip || rule.Down) && !confirmed {
 		return true
 	}
 	return !d.First.IsZero() && o.page.EndedAt.Sub(d.First) >= next.wait()

@@ -118,6 +118,36 @@ func TestDue(t *testing.T) {
 	}
 }
 
+// TestDueBehindOneThatIsDown: what a receiver does to one page is known for the
+// next, which does not wait for failures of its own.
+func TestDueBehindOneThatIsDown(t *testing.T) {
+	known := slices.Clone(rules)
+	known[0].Down = true
+	open, ended := page(), page()
+	ended.EndedAt, ended.EndReason = at(time.Minute), "recovered"
+	acked := page()
+	acked.AckedBy = "os:alice"
+	none := failed(escalate.Delivery{}, "oncall", 1, 0)
+	for _, tt := range []struct {
+		reason string
+		page   escalate.Page
+		held   []escalate.Delivery
+		now    time.Duration
+		want   []string
+	}{
+		{"both are tried at once", open, nil, 0, []string{"oncall", "backup"}},
+		{"a first failure changes nothing", open, []escalate.Delivery{none, sent(open, "backup", 0)}, 15 * time.Second, []string{"oncall"}},
+		{"who has the page has its wait", open, []escalate.Delivery{sent(open, "oncall", 0)}, 59 * time.Second, nil},
+		{"somebody took it", acked, nil, 0, []string{"oncall"}},
+		{"over before anybody was told", ended, nil, time.Minute, []string{"oncall", "backup"}},
+		{"over, and somebody was", ended, []escalate.Delivery{sent(ended, "backup", time.Minute)}, time.Minute, []string{"oncall"}},
+	} {
+		if diff := cmp.Diff(tt.want, escalate.Due(tt.page, tt.held, known, at(tt.now))); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", tt.reason, diff)
+		}
+	}
+}
+
 func TestDueWithoutConfig(t *testing.T) {
 	p := page()
 	if got := escalate.Due(p, nil, rules[1:2], t0); !slices.Equal(got, []string{"backup"}) {

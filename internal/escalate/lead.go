@@ -2,7 +2,6 @@ package escalate
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -86,6 +85,9 @@ func begin(f PageFacts) time.Time {
 func broken(f PageFacts) string {
 	if f.Service.Name == "" {
 		s := fleetWords(f.Reason).broken
+		if f.Reason == ReceiverDown && f.Subject != "" {
+			s = "receiver " + f.Subject + " takes no pages"
+		}
 		if f.Reason == Heartbeat {
 			return s
 		}
@@ -106,12 +108,23 @@ func stepTaken(f PageFacts) string {
 		return fleetWords(f.Reason).step
 	case f.Ticket != nil && f.Ticket.State == approve.Open:
 		return approve.Would(f.Service, f.Ticket.Proposal)
+	case f.Lapsed != nil:
+		return notDone(f)
 	case tried:
 		return approve.Did(last)
 	case f.Proposal != nil:
 		return "nothing was tried in this episode; " + approve.Would(f.Service, *f.Proposal)
 	}
 	return "nothing was tried in this episode, and nothing is proposed"
+}
+
+// notDone is what was asked for and came to nothing.
+func notDone(f PageFacts) string {
+	s := "not done: " + approve.Act(f.Service, f.Lapsed.Proposal)
+	if f.Reason == ApprovalExpired {
+		s += "; it is not asked again in this episode"
+	}
+	return s
 }
 
 func lastTried(f PageFacts) (last propose.Tried, ok bool) {
@@ -139,48 +152,6 @@ func until(f PageFacts) string {
 		s = "it is met by measurement"
 	}
 	return s + chain(f)
-}
-
-// NextTurn is who is told of a page after those who hold it: the first receiver, in
-// the page's order, that does not hold it yet. The first one of all is told at once,
-// so it has no turn.
-func NextTurn(receivers []string, held []Delivery, rules []Rule) Turn {
-	var since time.Time
-	first := true
-	for _, name := range receivers {
-		at := slices.IndexFunc(rules, func(r Rule) bool { return r.Name == name })
-		if at < 0 {
-			continue
-		}
-		mine := slices.IndexFunc(held, func(d Delivery) bool { return d.Receiver == name && !d.First.IsZero() && !d.Ended })
-		switch {
-		case mine >= 0:
-			since = held[mine].First
-		case first:
-		case since.IsZero():
-			return Turn{Receiver: name, After: rules[at].wait()}
-		default:
-			return Turn{Receiver: name, At: since.Add(rules[at].wait())}
-		}
-		first = false
-	}
-	return Turn{}
-}
-
-// chain is who is told next.
-func chain(f PageFacts) string {
-	switch n := f.Next; {
-	case f.Reason == Heartbeat:
-		return ""
-	case f.Opened != nil && f.Opened.AckedBy != "":
-		return "; acknowledged by " + f.Opened.AckedBy + ", so nobody else is told"
-	case n.Receiver == "":
-		return ""
-	case !n.At.IsZero():
-		return fmt.Sprintf("; next receiver %s at %s unless acknowledged", n.Receiver, approve.Moment(n.At, f.Now))
-	default:
-		return fmt.Sprintf("; next receiver %s, %s after the first, unless acknowledged", n.Receiver, spec.FormatDuration(n.After))
-	}
 }
 
 // do is the next step, with one command. What a person has to decide comes before

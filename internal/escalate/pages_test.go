@@ -109,6 +109,7 @@ const misses = "checkout misses availability since 11:37:00 UTC (23m): 6.2 % err
 
 const (
 	would  = "would do: scale note=\"a b\" replicas=6 on webhook.post http://scaler.internal/checkout"
+	undone = "not done: scale note=\"a b\" replicas=6 on webhook.post http://scaler.internal/checkout"
 	did    = "did: rollback-flag version=v41 at 11:45 UTC; measured: 6.13 % errors before, 6.2 % after: no-change"
 	held   = "until: it is met for 5m by measurement; next receiver backup at 12:12:00 UTC unless acknowledged"
 	asking = "until: 12:15:00 UTC; then t42 expires"
@@ -152,11 +153,11 @@ var stories = map[string]story{
 		func(f *escalate.PageFacts) { afterStep(f); f.Ticket, f.Balance = facts().Ticket, facts().Balance },
 		[5]string{misses, would, "asked because its class is approval", asking, "setpoint approve t42"}},
 	escalate.ApprovalExpired: {"t42 (scale) was not answered in time",
-		func(f *escalate.PageFacts) { f.Ticket = facts().Ticket; f.Ticket.State = approve.Expired },
-		[5]string{misses, would, "was not answered in time", held, "act by hand, it is not asked again"}},
+		func(f *escalate.PageFacts) { f.Lapsed = facts().Ticket; f.Lapsed.State = approve.Expired },
+		[5]string{misses, undone + "; it is not asked again in this episode", "was not answered in time", held, "act by hand, it is not asked again"}},
 	escalate.ApprovalVoid: {"t42 (scale) could not be executed: too-late",
-		func(f *escalate.PageFacts) { f.Ticket = facts().Ticket; f.Ticket.State = approve.Void },
-		[5]string{misses, would, "could not be executed: too-late", held, "act by hand if it is still needed"}},
+		func(f *escalate.PageFacts) { afterStep(f); f.Lapsed = facts().Ticket; f.Lapsed.State = approve.Void },
+		[5]string{misses, undone, "could not be executed: too-late", held, "act by hand if it is still needed"}},
 	escalate.DependencyDown: {"waits for payments-db, which is breached",
 		func(f *escalate.PageFacts) { f.Proposal = nil },
 		[5]string{misses, "nothing was tried", "waits for payments-db", held, "mend what it waits for first"}},
@@ -188,8 +189,8 @@ var stories = map[string]story{
 		[5]string{"many services at once", "nothing is proposed, approved or sent while it lasts", "30 of 40", "passed by measurement", "setpoint get drift"}},
 	escalate.ExceptionExpired: {"exception black-friday of checkout (team-payments) expired at 2026-11-29T00:00:00Z and is still in the documents", fleetWide,
 		[5]string{"an exception has expired", "changed by people alone", "black-friday", "removed or renewed", "setpoint validate"}},
-	escalate.ReceiverDown: {"receiver backup took nothing since 11:40:00Z: HTTP 500", fleetWide,
-		[5]string{"a receiver takes no pages, since", "the other receivers get its pages", "HTTP 500", "it takes a page", "setpoint doctor"}},
+	escalate.ReceiverDown: {"receiver backup took nothing since 11:40:00Z: HTTP 500", func(f *escalate.PageFacts) { fleetWide(f); f.Subject = "backup" },
+		[5]string{"receiver backup takes no pages, since", "the other receivers get its pages", "HTTP 500", "it takes a page", "setpoint doctor"}},
 	escalate.Heartbeat: {"every 1h", func(f *escalate.PageFacts) { fleetWide(f); f.Next = escalate.Turn{} },
 		[5]string{"nothing is broken", "nothing was done", "every 1h", "the next one", "do: nothing"}},
 }
@@ -245,7 +246,7 @@ func TestChain(t *testing.T) {
 		want  string
 	}{
 		"Known":    {escalate.Turn{Receiver: "backup", At: at(12 * time.Minute)}, "", "; next receiver backup at 12:12:00 UTC unless acknowledged"},
-		"NotYet":   {escalate.Turn{Receiver: "backup", After: 10 * time.Minute}, "", "; next receiver backup, 10m after the first, unless acknowledged"},
+		"NotYet":   {escalate.Turn{Receiver: "backup", After: 10 * time.Minute}, "", "; next receiver backup, 10m after the first has it, unless acknowledged"},
 		"Last":     {escalate.Turn{}, "", ""},
 		"Acked":    {escalate.Turn{Receiver: "backup", At: at(12 * time.Minute)}, "slack:T1/U1", "; acknowledged by slack:T1/U1, so nobody else is told"},
 		"Stranger": {escalate.Turn{}, "x\n`y`", "; acknowledged by x 'y', so nobody else is told"},
@@ -267,28 +268,34 @@ func TestChain(t *testing.T) {
 func TestNextTurn(t *testing.T) {
 	rules := []escalate.Rule{{Name: "a"}, {Name: "b", EscalateAfter: 5 * time.Minute}, {Name: "c"}}
 	holds := func(name string, when time.Duration) escalate.Delivery {
-		return escalate.Delivery{Receiver: name, First: at(when)}
+		return escalate.Delivery{Receiver: name, First: at(when), Sent: at(when)}
 	}
+	fails := func(name string) escalate.Delivery { return failed(escalate.Delivery{Page: "e12"}, name, 3, 0) }
 	over := holds("a", 0)
 	over.Ended = true
 	cases := map[string]struct {
 		reason    string
 		receivers []string
 		held      []escalate.Delivery
+		now       time.Duration
 		want      escalate.Turn
 	}{
-		"New":     {"nobody holds it yet, so the time is not known", []string{"a", "b"}, nil, escalate.Turn{Receiver: "b", After: 5 * time.Minute}},
-		"Held":    {"the wait counts from when the first one got it", []string{"a", "b", "c"}, []escalate.Delivery{holds("a", time.Minute)}, escalate.Turn{Receiver: "b", At: at(6 * time.Minute)}},
-		"Default": {"a receiver without a wait has ten minutes", []string{"a", "c"}, []escalate.Delivery{holds("a", 0)}, escalate.Turn{Receiver: "c", At: at(10 * time.Minute)}},
-		"Second":  {"and from the second one on for the third", []string{"a", "b", "c"}, []escalate.Delivery{holds("b", time.Minute)}, escalate.Turn{Receiver: "c", At: at(11 * time.Minute)}},
-		"Earlier": {"what ended is held no more", []string{"a", "b"}, []escalate.Delivery{over}, escalate.Turn{Receiver: "b", After: 5 * time.Minute}},
-		"Last":    {"after the last one there is nobody", []string{"a", "b"}, []escalate.Delivery{holds("a", 0), holds("b", 0)}, escalate.Turn{}},
-		"Alone":   {"one alone is told at once", []string{"a"}, nil, escalate.Turn{}},
-		"Gone":    {"who is not configured is not told", []string{"a", "x", "b"}, []escalate.Delivery{holds("a", 0)}, escalate.Turn{Receiver: "b", At: at(5 * time.Minute)}},
+		"New":     {"nobody holds it yet, so the time is not known", []string{"a", "b"}, nil, 0, escalate.Turn{Receiver: "b", After: 5 * time.Minute, Holder: "a"}},
+		"Held":    {"the wait counts from when the first one got it", []string{"a", "b", "c"}, []escalate.Delivery{holds("a", time.Minute)}, time.Minute, escalate.Turn{Receiver: "b", At: at(6 * time.Minute)}},
+		"Default": {"a receiver without a wait has ten minutes", []string{"a", "c"}, []escalate.Delivery{holds("a", 0)}, 0, escalate.Turn{Receiver: "c", At: at(10 * time.Minute)}},
+		"Second":  {"and from the second one on for the third", []string{"a", "b", "c"}, []escalate.Delivery{holds("b", time.Minute)}, time.Minute, escalate.Turn{Receiver: "c", At: at(11 * time.Minute)}},
+		"Earlier": {"what ended is held no more", []string{"a", "b"}, []escalate.Delivery{over}, 0, escalate.Turn{Receiver: "b", After: 5 * time.Minute, Holder: "a"}},
+		"Last":    {"after the last one there is nobody", []string{"a", "b"}, []escalate.Delivery{holds("a", 0), holds("b", 0)}, 0, escalate.Turn{}},
+		"Alone":   {"one alone is told at once", []string{"a"}, nil, 0, escalate.Turn{}},
+		"Gone":    {"who is not configured is not told", []string{"a", "x", "b"}, []escalate.Delivery{holds("a", 0)}, 0, escalate.Turn{Receiver: "b", At: at(5 * time.Minute)}},
+		"Due":     {"whose turn has come is not next", []string{"a", "b", "c"}, []escalate.Delivery{holds("a", 0)}, 5 * time.Minute, escalate.Turn{Receiver: "c", After: 10 * time.Minute, Holder: "b"}},
+		"Failed":  {"nor is who comes after one that fails", []string{"a", "b", "c"}, []escalate.Delivery{fails("a")}, time.Second, escalate.Turn{Receiver: "c", After: 10 * time.Minute, Holder: "b"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, escalate.NextTurn(tc.receivers, tc.held, rules)); diff != "" {
+			p := page()
+			p.Receivers = tc.receivers
+			if diff := cmp.Diff(tc.want, escalate.NextTurn(p, tc.held, rules, at(tc.now))); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -39,6 +39,11 @@ type PageFacts struct {
 	// Proposal is the last of this episode, Ticket the open one; nil without.
 	Proposal *propose.Proposal
 	Ticket   *approve.Ticket
+	// Lapsed is the newest ticket where it is why the page is open: it expired, or
+	// went void. What it asked for is not done. Nil otherwise.
+	Lapsed *approve.Ticket
+	// Subject is what a page without a service is about, e.g. a receiver's name.
+	Subject string
 	// Decision is the id of the decision that a person may have to settle; ""
 	// without.
 	Decision string
@@ -51,14 +56,6 @@ type PageFacts struct {
 	Next Turn
 	// Now is the time of the pass.
 	Now time.Time
-}
-
-// Turn is a receiver that is told unless somebody acknowledges the page before: At
-// that time, or After that long where it is not known.
-type Turn struct {
-	Receiver string
-	At       time.Time
-	After    time.Duration
 }
 
 // The limits of a page.

@@ -2,6 +2,7 @@ package escalate
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
@@ -20,10 +21,11 @@ func Sequence(p Page, d Delivery) []Page {
 
 // late is the page as it would have been opened, and says that it is over.
 func (p Page) late() Page {
+	p = p.Over()
 	over := fmt.Sprintf("over already: ended at %s (%s), and could not be delivered before", instant(p.EndedAt), p.EndReason)
 	p.Text = "This is " + over + "\n" + p.Text
-	p.Lead.Broken = approve.OneLine("this is "+over+"; "+p.Lead.Broken, approve.MaxLine)
-	p.Summary = execute.CleanText("over already: "+p.Summary, maxSummary)
+	p.Lead.Broken = approve.OneLine("this is "+over+"; "+strings.TrimPrefix(p.Lead.Broken, "over: "), approve.MaxLine)
+	p.Summary = execute.CleanText("over already: "+strings.TrimPrefix(p.Summary, "over: "), maxSummary)
 	if p.Gist != "" {
 		p.Gist += " late"
 	}

@@ -185,13 +185,22 @@ func (r *Reconciler) begun(ctx context.Context, receiver string, p escalate.Page
 }
 
 func (r *Reconciler) send(ctx context.Context, rec escalate.Receiver, p escalate.Page, before escalate.Delivery) escalate.Delivery {
-	ref, failure := sendWithin(ctx, rec, p, before.Ref)
+	ref, failure := sendWithin(ctx, rec, r.wordsFor(rec.Name(), p), before.Ref)
 	after := before.After(p, rec.Name(), ref, failure, r.o.Now())
 	if failure != nil {
 		r.tel.receivers.failed(rec.Name())
 		r.log.Warn("page not delivered", "page", p.ID, "receiver", rec.Name(), "failures", after.Failures, "error", failure)
 	}
 	return after
+}
+
+// wordsFor is the page as that receiver is sent it. It is the same content: what is
+// recorded of it is that of the page.
+func (r *Reconciler) wordsFor(receiver string, p escalate.Page) escalate.Page {
+	if !p.EndedAt.IsZero() {
+		return p.Over()
+	}
+	return p.For(receiver, r.held(p), r.receiverRules(), r.o.Now())
 }
 
 func (r *Reconciler) recordDelivery(ctx context.Context, p escalate.Page, before, after escalate.Delivery) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/escalate"
 	"github.com/setpoint-dev/setpoint/internal/execute"
 	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
@@ -183,15 +184,40 @@ func settleDraft(s *ledger.State, body ledger.Settled) (ledger.Draft, error) {
 }
 
 // Ack records that a person has seen a page. via is how they said so: cli, web,
-// slack or the name of a receiver.
+// slack or the name of a receiver. Whoever comes second is told by a
+// *approve.Refusal who was first: two people who both think that they have it are
+// worse than none.
 func (d *Desk) Ack(ctx context.Context, page, by, via string) error {
-	return d.write(ctx, func(s *ledger.State) (ledger.Draft, error) {
+	err := d.write(ctx, func(s *ledger.State) (ledger.Draft, error) {
 		p, ok := s.Pages[page]
 		if !ok {
 			return ledger.Draft{}, fmt.Errorf("page %q: %w; setpoint get pages lists them", page, ErrNotFound)
 		}
+		if r := ackRefused(*p); r != nil {
+			return ledger.Draft{}, r
+		}
 		return ledger.Draft{Kind: ledger.KindAck, Service: p.Service, Body: ledger.Ack{Page: page, By: by, Via: via}}, nil
 	})
+	if err == nil {
+		d.seenAnew()
+	}
+	return err
+}
+
+// The codes of refused acknowledgements.
+const (
+	refusedAcked = "already-acknowledged"
+	refusedOver  = "over"
+)
+
+func ackRefused(p escalate.Page) *approve.Refusal {
+	switch {
+	case !p.EndedAt.IsZero():
+		return &approve.Refusal{Code: refusedOver, Text: fmt.Sprintf("page %s is over since %s: nothing is left to acknowledge", p.ID, approve.Instant(p.EndedAt))}
+	case p.AckedBy != "":
+		return &approve.Refusal{Code: refusedAcked, Text: fmt.Sprintf("page %s is already acknowledged by %s at %s", p.ID, p.AckedBy, approve.Instant(p.AckedAt))}
+	}
+	return nil
 }
 
 // ResetBudget records a named person's reset of one action's budget and

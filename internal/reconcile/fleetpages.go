@@ -126,11 +126,9 @@ func (r *Reconciler) exceptionPages(out map[string]escalate.Page, set spec.Set, 
 			continue
 		}
 		id := "exception/" + e.Name
-		p := r.fleetPage(id, escalate.ExceptionExpired, fmt.Sprintf(
+		out[id] = r.toReceivers(r.fleetFacts(id, escalate.ExceptionExpired, fmt.Sprintf(
 			"exception %s of %s (%s) expired at %s and is still in the documents: %s; remove it or renew it",
-			e.Name, e.Service, e.Owner, e.Until.UTC().Format(time.RFC3339), e.Reason), now)
-		p.Receivers = r.audience(svc, step.Owners)
-		out[id] = p
+			e.Name, e.Service, e.Owner, e.Until.UTC().Format(time.RFC3339), e.Reason), now), r.audience(svc, step.Owners))
 	}
 }
 

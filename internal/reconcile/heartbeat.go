@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/escalate"
+	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 )
 
@@ -19,28 +20,77 @@ func (r *Reconciler) heartbeats(out map[string]escalate.Page, now time.Time) {
 	}
 }
 
+// lookDown looks which receivers take nothing, in what the ledger and this process
+// know of all pages.
+func (r *Reconciler) lookDown(now time.Time) {
+	found, held := map[string]escalate.Delivery{}, r.heldBy()
+	for _, name := range r.allReceivers() {
+		last, down := escalate.Down(held[name], now)
+		r.tel.receivers.down(name, down)
+		if down {
+			found[name] = last
+		}
+	}
+	r.outbox.mu.Lock()
+	defer r.outbox.mu.Unlock()
+	r.outbox.down = found
+}
+
+// isDown reports whether a receiver takes nothing, and what failed last.
+func (o *outbox) isDown(receiver string) (last escalate.Delivery, down bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	last, down = o.down[receiver]
+	return last, down
+}
+
 // downPages tell the other receivers of one that takes nothing. Without another
 // one the log and a metric say so.
 func (r *Reconciler) downPages(out map[string]escalate.Page, now time.Time) {
 	names := r.allReceivers()
-	held := r.heldBy()
 	for _, name := range names {
-		last, down := escalate.Down(held[name], now)
-		r.tel.receivers.down(name, down)
-		others := slices.DeleteFunc(slices.Clone(names), func(other string) bool { return other == name })
+		last, down := r.outbox.isDown(name)
 		if !down {
 			continue
 		}
+		others := slices.DeleteFunc(slices.Clone(names), func(other string) bool { return other == name })
 		if len(others) == 0 {
 			r.log.Error("the only receiver takes no pages", "receiver", name, "failures", last.Failures, "error", last.LastError)
 			continue
 		}
 		id := "receiver/" + name
-		p := r.fleetPage(id, escalate.ReceiverDown, fmt.Sprintf("receiver %s takes no pages: %s, the %dth time in a row; what it should have is kept and tried again",
-			name, last.LastError, last.Failures), now)
-		p.Receivers = others
-		out[id] = p
+		facts := r.fleetFacts(id, escalate.ReceiverDown, r.downText(name, last), now)
+		facts.Subject = name
+		out[id] = r.toReceivers(facts, others)
 	}
+}
+
+// downText says what is wrong, and what it holds up: a silence that nobody can read
+// could be one that forbids the next action.
+func (r *Reconciler) downText(name string, last escalate.Delivery) string {
+	holds := ""
+	switch {
+	case !r.isAlertmanager(name):
+	case r.unreadable():
+		holds = "; its silences cannot be read either, which holds every action"
+	default:
+		holds = "; while its silences cannot be read either, every action is held"
+	}
+	return fmt.Sprintf("receiver %s takes no pages%s: %s (%d failures in a row); what it should have is kept and tried again",
+		name, holds, last.LastError, last.Failures)
+}
+
+// unreadable reports whether silences held a last pass because nobody could read
+// them.
+func (r *Reconciler) unreadable() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, last := range r.last {
+		if slices.ContainsFunc(last.Step.Reasons, func(x gate.Reason) bool { return x.Code == gate.ReasonSilencesUnreadable }) {
+			return true
+		}
+	}
+	return false
 }
 
 // heldBy is what each receiver is known to hold, of all pages.

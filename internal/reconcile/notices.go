@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/compare"
 	"github.com/setpoint-dev/setpoint/internal/escalate"
 	"github.com/setpoint-dev/setpoint/internal/execute"
+	"github.com/setpoint-dev/setpoint/internal/gate"
 	"github.com/setpoint-dev/setpoint/internal/ledger"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 	"github.com/setpoint-dev/setpoint/internal/step"
@@ -22,6 +23,7 @@ import (
 // wait it returns when every delivery ended; without, a receiver that hangs
 // holds up its own pages alone.
 func (r *Reconciler) notices(ctx context.Context, f *fleet, now time.Time, wait bool) {
+	r.lookDown(now)
 	r.showCards(ctx, f, now)
 	pages := r.recordPages(ctx, f, r.wanted(f, now), now)
 	for _, p := range pages {
@@ -110,18 +112,28 @@ func (r *Reconciler) conflictPages(out map[string]escalate.Page, now time.Time) 
 }
 
 func (r *Reconciler) fleetPage(id, reason, text string, now time.Time) escalate.Page {
+	return r.toReceivers(r.fleetFacts(id, reason, text, now), r.allReceivers())
+}
+
+func (r *Reconciler) fleetFacts(id, reason, text string, now time.Time) escalate.PageFacts {
 	facts := escalate.PageFacts{ID: id, Reason: reason, Why: text, Now: now}
 	r.book.view(func(s *ledger.State) {
 		if known := s.Pages[id]; known != nil && known.EndedAt.IsZero() {
 			facts.Opened = known
 		}
 	})
-	all := r.allReceivers()
-	if reason != escalate.ExceptionExpired { // That one is for owners.
-		facts.Next = escalate.NextTurn(all, r.held(escalate.Page{ID: id}), r.receiverRules())
+	return facts
+}
+
+// toReceivers is the page with those who get it, and with who of them is next.
+func (r *Reconciler) toReceivers(facts escalate.PageFacts, names []string) escalate.Page {
+	p := escalate.Page{ID: facts.ID, Receivers: names, Since: facts.Now}
+	if o := facts.Opened; o != nil {
+		p.Since, p.AckedBy = o.Since, o.AckedBy
 	}
-	p := escalate.Render(facts)
-	p.Receivers = all
+	facts.Next = escalate.NextTurn(p, r.held(p), r.receiverRules(), facts.Now)
+	p = escalate.Render(facts)
+	p.Receivers = names
 	return p
 }
 
@@ -148,7 +160,18 @@ func (r *Reconciler) noticeFacts(f *fleet, svc spec.Service, now time.Time) step
 		unjudged(&n)
 	}
 	r.present(&n)
+	n.Holding = r.holding(svc.Name)
 	return n
+}
+
+// holding are the reasons for which this process's last pass of the service held.
+func (r *Reconciler) holding(service string) []gate.Reason {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last := r.last[service].Step; last.Kind == step.Hold {
+		return last.Reasons
+	}
+	return nil
 }
 
 // present counts from what this process saw where the ledger's times lie in the
@@ -224,7 +247,10 @@ func recorded(n *step.NoticeFacts, s *ledger.State) {
 	}
 	for _, id := range n.State.Tickets {
 		if t := s.Tickets[id]; t.Episode == n.State.Episode {
-			n.Tickets = append(n.Tickets, *t)
+			n.Tickets, n.AskFault = append(n.Tickets, *t), ""
+			if card := s.Cards[id]; card != nil {
+				n.AskFault = card.LastError
+			}
 		}
 	}
 	suspensions(n, s)
@@ -244,11 +270,14 @@ func (r *Reconciler) render(f step.NoticeFacts, n step.Notice, now time.Time) es
 		ID: n.ID, Reason: n.Reason, Episode: f.State.Episode, Why: n.Why, Service: f.Service, Assessment: f.Assessment,
 		Since: f.State.EpisodeSince, Proposal: f.Proposal, Decision: n.Decision, Suspended: n.Suspended, Now: now,
 	}
-	if f.Decision != nil {
-		facts.Reasons = f.Decision.Reasons
-	}
-	if k := len(f.Tickets); k > 0 && f.Tickets[k-1].State == approve.Open {
-		facts.Ticket = &f.Tickets[k-1]
+	facts.Reasons = step.Stopped(f)
+	if k := len(f.Tickets); k > 0 {
+		switch newest := &f.Tickets[k-1]; {
+		case newest.State == approve.Open:
+			facts.Ticket = newest
+		case n.Reason == escalate.ApprovalExpired, n.Reason == escalate.ApprovalVoid:
+			facts.Lapsed = newest
+		}
 	}
 	facts.Changes = r.changedLately(f.Service.Name, now)
 	r.book.view(func(s *ledger.State) {
@@ -263,11 +292,7 @@ func (r *Reconciler) render(f step.NoticeFacts, n step.Notice, now time.Time) es
 			facts.Balance = &balance
 		}
 	})
-	audience := r.audience(f.Service, n.To)
-	facts.Next = escalate.NextTurn(audience, r.held(escalate.Page{ID: n.ID}), r.receiverRules())
-	p := escalate.Render(facts)
-	p.Receivers = audience
-	return p
+	return r.toReceivers(facts, r.audience(f.Service, n.To))
 }
 
 func (r *Reconciler) allReceivers() []string {

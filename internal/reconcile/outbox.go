@@ -26,6 +26,9 @@ type outbox struct {
 	loose map[string]escalate.Page
 	// unwanted are open pages of no episode that this process does not want.
 	unwanted map[string]unwanted
+	// down are the receivers that take nothing, as last looked at, with the delivery
+	// that failed last: no page waits for failures of its own to be handed on.
+	down map[string]escalate.Delivery
 }
 
 func newOutbox() outbox {

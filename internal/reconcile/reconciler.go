@@ -272,7 +272,8 @@ func (r *Reconciler) compareLimits() compare.Limits {
 func (r *Reconciler) receiverRules() []escalate.Rule {
 	var out []escalate.Rule
 	for _, c := range r.o.Config.Receivers {
-		rule := escalate.Rule{Name: c.Name, EscalateAfter: c.EscalateAfter, Heartbeat: c.Heartbeat, ShowsAck: c.Slack != nil}
+		_, down := r.outbox.isDown(c.Name)
+		rule := escalate.Rule{Name: c.Name, EscalateAfter: c.EscalateAfter, Heartbeat: c.Heartbeat, ShowsAck: c.Slack != nil, Down: down}
 		if c.Alertmanager != nil {
 			rule.Repost = r.o.Config.Sweep.Interval
 		}

@@ -49,11 +49,22 @@ func ticketNotice(n NoticeFacts) (reason, why string) {
 		if len(t.Reasons) > 0 {
 			why += "; asked because " + t.Reasons[0].Text
 		}
-		return escalate.ApprovalNeeded, why
+		return escalate.ApprovalNeeded, why + unasked(n)
 	case approve.Expired:
 		return escalate.ApprovalExpired, what + " was not answered in time"
 	case approve.Void:
 		return escalate.ApprovalVoid, what + " could not be executed: " + t.Reason
 	}
 	return "", ""
+}
+
+// unasked says why a question comes as a page where people have a channel for it.
+func unasked(n NoticeFacts) string {
+	switch {
+	case n.Asked != Unasked:
+		return ""
+	case n.AskFault == "":
+		return "; it comes as a page because no card in the channel asks it"
+	}
+	return "; it comes as a page because its card could not be shown: " + n.AskFault
 }

@@ -55,8 +55,13 @@ type NoticeFacts struct {
 	Proposal *propose.Proposal
 	// Tickets are those of this episode, oldest first.
 	Tickets []approve.Ticket
-	// Asked is what the channel holds of the newest of them, while it is open.
-	Asked Asking
+	// Asked is what the channel holds of the newest of them, while it is open, and
+	// AskFault what the channel said when its card could not be shown; "" without.
+	Asked    Asking
+	AskFault string
+	// Holding are the reasons for which the last pass held, where it came to no
+	// decision or none was due.
+	Holding []gate.Reason
 	// Doubtful are effects that were settled as unknown.
 	Doubtful []ledger.Effect
 	// Suspended holds why, by action name.
@@ -238,11 +243,7 @@ func hindered(n NoticeFacts) (reason, why string) {
 	if !n.State.EverMet {
 		return escalate.SpecProblem, fmt.Sprintf("missed since %s and never met since its documents were loaded: is the target or a query wrong?", clock(n.State.EpisodeSince))
 	}
-	why = fmt.Sprintf("missed since %s, and no step is permitted", clock(n.State.EpisodeSince))
-	if n.Decision != nil && len(n.Decision.Reasons) > 0 {
-		why += ": " + n.Decision.Reasons[0].Text
-	}
-	return escalate.CannotAct, why
+	return escalate.CannotAct, fmt.Sprintf("missed since %s, and no step is permitted", clock(n.State.EpisodeSince)) + heldBy(n)
 }
 
 // dependencyNotice names the root, and is silent where its page tells the same
@@ -329,7 +330,7 @@ func standing(n NoticeFacts) (reason, why string) {
 	case n.InFlight != nil:
 		return escalate.Acting, fmt.Sprintf("%s of %s is %s and is judged by measurement", n.InFlight.Claim.Action.Name, n.InFlight.Claim.Key, n.InFlight.Effect)
 	case n.State.State == compare.Met:
-		return escalate.Recovering, fmt.Sprintf("met again since %s; over after %s of it", since, n.Service.Remediation.HoldFor)
+		return escalate.Recovering, fmt.Sprintf("met again since %s; over after %s of it", since, spec.FormatDuration(n.Service.Remediation.HoldFor))
 	case n.State.State == compare.Unknown:
 		return escalate.Blind, fmt.Sprintf("now blind: unknown (%s) since %s", n.State.Reason, since)
 	}
@@ -339,9 +340,9 @@ func standing(n NoticeFacts) (reason, why string) {
 	}
 	why = "still missed since " + clock(n.State.EpisodeSince)
 	if n.Storm {
-		why += ", and held by the storm brake"
+		return escalate.CannotAct, why + ", and held by the storm brake"
 	}
-	return escalate.CannotAct, why
+	return escalate.CannotAct, why + heldBy(n)
 }
 
 // handedOver: the proposer, the action's class or a policy hands over to a

@@ -295,3 +295,60 @@ func TestUndoHeldInPlannedWork(t *testing.T) {
 		}
 	}
 }
+
+// TestWhyNamesTheHold: what nothing was decided about is named too, in words.
+func TestWhyNamesTheHold(t *testing.T) {
+	held := []gate.Reason{{Code: gate.ReasonSilencesUnreadable, Text: "Alertmanager cannot be asked"}, {Code: gate.ReasonCooldown, Text: "sent 1m ago"}}
+	spent := []gate.Reason{{Code: step.ReasonWindowSpent, Text: "this window had its proposal"}}
+	decided := &gate.Decision{Reasons: []gate.Reason{{Code: gate.ReasonBudgetSpent, Text: "1 left"}}}
+	const missedFor = "missed since 11:40:00, and no step is permitted"
+	cases := map[string]struct {
+		reason   string
+		holding  []gate.Reason
+		decision *gate.Decision
+		want     string
+	}{
+		"Nothing":  {"a process that has just started knows of none", nil, nil, ""},
+		"Hold":     {"the hold and how much more there is", held, nil, ": Alertmanager cannot be asked, and 1 more below"},
+		"Newer":    {"the pass is newer than the decision", held[:1], decided, ": Alertmanager cannot be asked"},
+		"Waiting":  {"a pass that waits for the next window has the decision's reasons", spent, decided, ": 1 left"},
+		"Alone":    {"or its own", spent, nil, ": this window had its proposal"},
+		"Wordless": {"a code where there are no words", []gate.Reason{{Code: gate.ReasonFreeze}}, nil, ": freeze"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			n := missed(20 * time.Minute)
+			n.Holding, n.Decision = tc.holding, tc.decision
+			got := step.Notices(n)
+			if len(got) != 1 || !strings.HasPrefix(got[0].Why, "missed since ") || !strings.HasSuffix(got[0].Why, "and no step is permitted"+tc.want) || len(got[0].Why) != len(missedFor)+len(tc.want) {
+				t.Errorf("%s: %+v", tc.reason, got)
+			}
+		})
+	}
+	n := missed(20 * time.Minute)
+	n.Holding, n.InFlight, n.Open = held, nil, true
+	n.State.EpisodeSince = now.Add(-time.Minute)
+	if got := step.Notices(n); len(got) != 1 || !strings.Contains(got[0].Why, "Alertmanager cannot be asked") {
+		t.Errorf("an open page: %+v", got)
+	}
+}
+
+// TestWhyOfAnUnaskedQuestion: who gets a page instead of a card can mend the way.
+func TestWhyOfAnUnaskedQuestion(t *testing.T) {
+	for _, tc := range []struct {
+		asked       step.Asking
+		fault, want string
+	}{
+		{step.NobodyAsked, "", ""},
+		{step.Shown, "slack: an older fault", ""},
+		{step.Unasked, "", "; it comes as a page because no card in the channel asks it"},
+		{step.Unasked, "refused: not_in_channel", "; it comes as a page because its card could not be shown: refused: not_in_channel"},
+	} {
+		n := missed(20 * time.Minute)
+		n.Tickets, n.Asked, n.AskFault = []approve.Ticket{*ticket(approve.Open)}, tc.asked, tc.fault
+		got := step.Notices(n)
+		if len(got) != 1 || !strings.HasSuffix(got[0].Why, tc.want) || tc.want == "" && strings.Contains(got[0].Why, "it comes as a page") {
+			t.Errorf("%v %q: %+v", tc.asked, tc.fault, got)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/execute"
 )
 
@@ -125,7 +126,12 @@ func (s *Server) acknowledged(r *http.Request, receivers []string, body []byte) 
 	if page == "" {
 		return done("Ignored", ""), nil
 	}
-	if err := s.o.Desk.Ack(r.Context(), page, agent(e.Event.Agent.ID, e.Event.Agent.Summary), via); err != nil {
+	err := s.o.Desk.Ack(r.Context(), page, agent(e.Event.Agent.ID, e.Event.Agent.Summary), via)
+	var refused *approve.Refusal
+	switch {
+	case errors.As(err, &refused):
+		return done("Ignored", ""), nil // Somebody was faster.
+	case err != nil:
 		return nil, err
 	}
 	return done("Ack", page), nil

@@ -190,6 +190,7 @@ func Pages(v View, f Filter) List[Page] {
 }
 
 func pageOf(p escalate.Page, held map[string]escalate.Delivery) Page {
+	p = p.Over() // one that ended says so, and not what is to be done
 	out := Page{
 		ID: p.ID, Service: p.Service, Episode: p.Episode, State: "open", Reason: p.Reason, Now: p.Now,
 		Severity: p.Severity, Summary: p.Summary, Text: p.Text, Since: p.Since.UTC(),
