@@ -332,6 +332,8 @@ func receiversText(ds []web.Delivery) string {
 	for _, d := range ds {
 		state := "waiting"
 		switch {
+		case d.Failures == 1:
+			state = "failed once"
 		case d.Failures > 0:
 			state = fmt.Sprintf("failed %d times", d.Failures)
 		case d.Ended:
