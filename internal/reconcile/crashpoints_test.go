@@ -51,10 +51,10 @@ func TestCrashPoints(t *testing.T) {
 		"auto":     {class: spec.ClassAuto, replicas: 1, verdict: gate.Auto, every: 1},
 		"approval": {class: spec.ClassApproval, replicas: 1, verdict: gate.Approval, every: 1},
 		"useless":  {class: spec.ClassAuto, replicas: 1, verdict: gate.Auto, every: 4, useless: true},
-		"replicas": {class: spec.ClassAuto, replicas: 2, verdict: gate.Auto, every: 1},
-		"undo":     {class: spec.ClassAuto, replicas: 1, verdict: gate.Auto, every: 1, harmful: true},
-		"undoes":   {class: spec.ClassAuto, replicas: 2, verdict: gate.Auto, every: 2, harmful: true},
-		"demoted":  {class: spec.ClassAuto, replicas: 1, verdict: gate.Auto, every: 2, harmful: true, reversal: spec.Transient},
+		"replicas": {class: spec.ClassAuto, replicas: 2, verdict: gate.Auto, every: 2},
+		"undo":     {class: spec.ClassAuto, replicas: 1, verdict: gate.Auto, every: 2, harmful: true},
+		"undoes":   {class: spec.ClassAuto, replicas: 2, verdict: gate.Auto, every: 4, harmful: true},
+		"demoted":  {class: spec.ClassAuto, replicas: 1, verdict: gate.Auto, every: 4, harmful: true, reversal: spec.Transient},
 	}
 	for name, s := range tests {
 		t.Run(name, func(t *testing.T) {
