@@ -218,11 +218,21 @@ func (p *pagePlan) open(s *ledger.State) []ledger.Draft {
 		}
 	}
 	for _, id := range sortedKeys(p.wanted) {
+		if passed(s, p.wanted[id]) {
+			continue
+		}
 		if known := s.Pages[id]; known == nil || !known.EndedAt.IsZero() || news(*known, p.wanted[id]) {
 			drafts = append(drafts, ledger.Draft{Kind: ledger.KindPage, Service: p.wanted[id].Service, Body: p.wanted[id]})
 		}
 	}
 	return drafts
+}
+
+// passed reports whether somebody else has just ended the episode of a page, and the
+// page with it: this process looked a moment before, and would open it again.
+func passed(s *ledger.State, wanted escalate.Page) bool {
+	known, sv := s.Pages[wanted.ID], s.Services[wanted.Service]
+	return known != nil && !known.EndedAt.IsZero() && sv != nil && wanted.ID == wanted.Episode && sv.Episode != wanted.Episode
 }
 
 // deliveries are those that were made while the ledger could not be written. Of a
