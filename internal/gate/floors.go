@@ -17,16 +17,12 @@ func finalFloors(c Case, a spec.Action, digest string) []finding {
 	f := c.Facts
 	var fs []finding
 	deny := func(code, text string) { fs = append(fs, finding{effectDeny, Reason{Code: code, Text: text}}) }
-	// An undo takes the action back, so what is held against the action is no reason
-	// to leave its harm in place.
-	if f.Suspended != "" && !isUndo(c) {
-		deny(ReasonSuspended, a.Name+" is suspended until a named budget reset: "+f.Suspended)
-	}
-	if f.PersonHold != "" && !isUndo(c) {
-		deny(ReasonPersonHold, a.Name+" was refused for this episode: "+f.PersonHold)
-	}
-	if f.Unanswered != "" && !isUndo(c) {
-		deny(ReasonUnanswered, fmt.Sprintf("nobody answered %s in time; %s is not asked again in this episode: act by hand, or wait for a new episode", f.Unanswered, a.Name))
+	if !isUndo(c) {
+		// An undo takes the action back, so what is held against the action is no reason
+		// to leave its harm in place.
+		for _, r := range pastFloors(f, a.Name) {
+			deny(r.Code, r.Text)
+		}
 	}
 	if err := withinBounds(c, a); err != nil {
 		deny(ReasonBounds, "outside the catalogue's bounds: "+err.Error())
@@ -38,6 +34,22 @@ func finalFloors(c Case, a spec.Action, digest string) []finding {
 		deny(r.Code, r.Text)
 	}
 	return fs
+}
+
+// pastFloors are what is held against an action for what became of it before.
+func pastFloors(f Facts, action string) []Reason {
+	var rs []Reason
+	if f.Suspended != "" {
+		rs = append(rs, Reason{Code: ReasonSuspended, Text: action + " is suspended until a named budget reset: " + f.Suspended})
+	}
+	if f.PersonHold != "" {
+		rs = append(rs, Reason{Code: ReasonPersonHold, Text: action + " was refused for this episode: " + f.PersonHold})
+	}
+	if f.Unanswered != "" {
+		rs = append(rs, Reason{Code: ReasonUnanswered, Text: fmt.Sprintf(
+			"nobody answered %s in time; %s is not asked again in this episode: act by hand, or wait for a new episode", f.Unanswered, action)})
+	}
+	return rs
 }
 
 // withinBounds checks the parameters of the documents' action, not of the
