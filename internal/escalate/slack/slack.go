@@ -71,41 +71,64 @@ func (r *Receiver) Send(ctx context.Context, p escalate.Page, ref string) (newRe
 	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
 	defer cancel()
 	next := reference{channel: r.o.Channel, since: sinceOf(p), word: word(p)}
-	known, ok := parse(ref)
-	if !ok {
-		known, ok = r.find(ctx, p)
+	var known []reference
+	if one, ok := parse(ref); ok {
+		known = append(known, one)
 	}
 	if next.word == over {
-		return r.end(ctx, p, known, ok)
+		return r.end(ctx, p, known)
 	}
-	if !ok || known.word == over || known.since != next.since || known.channel != next.channel {
-		return r.post(ctx, p, next)
+	if len(known) == 0 {
+		known = r.find(ctx, p)
 	}
-	err = r.update(ctx, p, known)
-	switch {
-	case gone(err):
-		return r.post(ctx, p, next)
-	case err != nil:
-		return "", r.failed(p, err)
+	for _, k := range known {
+		if k.word == over || k.since != next.since || k.channel != next.channel {
+			continue
+		}
+		switch err := r.update(ctx, p, k); {
+		case gone(err):
+			continue // Deleted, or somebody else's that bears our mark.
+		case err != nil:
+			return "", r.failed(p, err)
+		}
+		next.ts = k.ts
+		return next.String(), nil
 	}
-	next.ts = known.ts
-	return next.String(), nil
+	return r.post(ctx, p, next)
 }
 
-// end makes the message of a page that ended say so, where there is one.
-func (r *Receiver) end(ctx context.Context, p escalate.Page, known reference, ok bool) (string, error) {
-	if !ok || known.word == over {
+// end makes the messages of a page that ended say so: the one that is known, and
+// those that were posted besides although their answer was lost. Each left as it was
+// would ask for help for ever.
+func (r *Receiver) end(ctx context.Context, p escalate.Page, known []reference) (newRef string, err error) {
+	var first reference
+	for i, k := range append(known, r.find(ctx, p)...) {
+		if i > 0 && k.ts == first.ts {
+			continue
+		}
+		if k.word != over {
+			if err := r.update(ctx, p, k); err != nil && !gone(err) {
+				return "", r.failed(p, err)
+			}
+		}
+		if k.word = over; i == 0 {
+			first = k
+		}
+	}
+	if first.ts == "" {
 		return "", nil // Nothing there shows it as open.
 	}
-	if err := r.update(ctx, p, known); err != nil && !gone(err) {
-		return "", r.failed(p, err)
-	}
-	known.word = over
-	return known.String(), nil
+	return first.String(), nil
 }
+
+// errNoAnswer: HTTP was well, and what was asked for did not come. Nobody was told.
+var errNoAnswer = errors.New("the answer is not Slack's")
 
 func (r *Receiver) post(ctx context.Context, p escalate.Page, next reference) (string, error) {
 	_, ts, err := r.o.Client.PostMessageContext(ctx, r.o.Channel, r.message(p)...)
+	if err == nil && ts == "" {
+		err = errNoAnswer
+	}
 	if err != nil {
 		return "", r.failed(p, err)
 	}
@@ -116,44 +139,56 @@ func (r *Receiver) post(ctx context.Context, p escalate.Page, next reference) (s
 // update changes the message, and says below it what has changed so much that
 // people should hear of it. When the second fails both are done again.
 func (r *Receiver) update(ctx context.Context, p escalate.Page, known reference) error {
-	if _, _, _, err := r.o.Client.UpdateMessageContext(ctx, known.channel, known.ts, r.message(p)...); err != nil {
+	_, ts, _, err := r.o.Client.UpdateMessageContext(ctx, known.channel, known.ts, r.message(p)...)
+	if err == nil && ts == "" {
+		err = errNoAnswer
+	}
+	if err != nil || known.word == word(p) || p.Reason == escalate.Heartbeat {
 		return err
 	}
-	if known.word == word(p) || p.Reason == escalate.Heartbeat {
-		return nil
+	_, ts, err = r.o.Client.PostMessageContext(ctx, known.channel, r.reply(p, known)...)
+	if err == nil && ts == "" {
+		err = errNoAnswer
 	}
-	reply := []slack.MsgOption{
-		slack.MsgOptionText(execute.CleanText(changeOf(p), maxFallback), true), slack.MsgOptionTS(known.ts),
-		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
-	}
-	if p.EndedAt.IsZero() {
-		reply = append(reply, slack.MsgOptionBroadcast())
-	}
-	_, _, err := r.o.Client.PostMessageContext(ctx, known.channel, reply...)
 	return err
 }
 
-// find looks for a message of the page that was posted and whose ts was never
-// recorded. Where it cannot look there is none: a second message is better than
-// none.
-func (r *Receiver) find(ctx context.Context, p escalate.Page) (reference, bool) {
+// reply is plain text like the message above it: as mere text Slack would make
+// links, emoji and marks of words that may be a stranger's.
+func (r *Receiver) reply(p escalate.Page, known reference) []slack.MsgOption {
+	text := execute.CleanText(changeOf(p), maxFallback)
+	opts := []slack.MsgOption{
+		slack.MsgOptionText(text, true), slack.MsgOptionBlocks(slack.NewSectionBlock(plain(text), nil, nil)),
+		slack.MsgOptionTS(known.ts), slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
+	}
+	if p.EndedAt.IsZero() {
+		opts = append(opts, slack.MsgOptionBroadcast())
+	}
+	return opts
+}
+
+// find looks for messages of the page that were posted and whose ts was never
+// recorded, newest first. Where it cannot look there is none: a second message is
+// better than none.
+func (r *Receiver) find(ctx context.Context, p escalate.Page) (found []reference) {
 	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
 	seen, err := r.o.Client.GetConversationHistoryContext(ctx, &slack.GetConversationHistoryParameters{
 		ChannelID: r.o.Channel, Limit: findAmong,
 	})
 	if err != nil {
-		return reference{}, false
+		return nil
 	}
 	for _, m := range seen.Messages {
 		for _, b := range m.Blocks.BlockSet {
 			if b.ID() == blockID(p) {
 				// It was posted a moment ago, most likely by the delivery that failed.
-				return reference{channel: r.o.Channel, ts: m.Timestamp, since: sinceOf(p), word: p.Now}, true
+				found = append(found, reference{channel: r.o.Channel, ts: m.Timestamp, since: sinceOf(p), word: p.Now})
+				break
 			}
 		}
 	}
-	return reference{}, false
+	return found
 }
 
 // gone reports that there is no message that could be changed.
