@@ -145,6 +145,10 @@ const (
 	// TakeOverAfter is how long a process that began a delivery has to record what
 	// came of it. It is longer than everything that one sends at a time may take.
 	TakeOverAfter = 30 * time.Second
+	// apart is how far the clocks of two replicas may be from each other. What is
+	// further ahead is of a clock that was set back: the next receiver would wait
+	// until that time has come, and nobody knows how long it has waited already.
+	apart = time.Minute
 	// untriedFor is how long after its end a page is still sent to a receiver whose
 	// turn had come and that nobody began to send it to. The process that records an
 	// end tries at once, so whoever is older was held back on purpose: by a silence,
@@ -230,7 +234,8 @@ func (o outbox) passedOn(name string, next Rule) bool {
 	if since.IsZero() {
 		since = o.page.Since
 	}
-	return o.now.Sub(since) >= next.wait()
+	age := o.now.Sub(since)
+	return age >= next.wait() || age < -apart
 }
 
 // wants reports whether a receiver whose turn it is should be sent the open

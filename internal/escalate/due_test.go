@@ -74,6 +74,8 @@ func TestDue(t *testing.T) {
 		"Unacknowledged":   {"nobody answered for escalateAfter", open, held{sent(open, "oncall", 0)}, 10 * m, []string{"oncall", "backup"}},
 		"NotYet":           {"a moment before it", open, held{sent(open, "oncall", 0)}, 10*m - 1, []string{"oncall"}},
 		"RepostsDoNotWait": {"the wait counts from the first time, whatever was sent later", open, held{sent(open, "oncall", 0).After(open, "oncall", "", nil, at(9*m+30*s))}, 10 * m, []string{"backup"}},
+		"TurnInFuture":     {"of a clock that was set back a day: the next one does not wait until tomorrow", open, held{sent(open, "oncall", 24*60*m)}, 0, []string{"oncall", "backup"}},
+		"TurnSoon":         {"of another replica, whose clock is a little ahead", open, held{sent(open, "oncall", m)}, 0, []string{"oncall"}},
 		"Third":            {"each predecessor has its own wait", open, held{sent(open, "oncall", 0), sent(open, "backup", 10*m)}, 30 * m, []string{"oncall", "boss"}},
 		"ThirdNotYet":      {"the third waits for the second", open, held{sent(open, "oncall", 0), sent(open, "backup", 10*m)}, 30*m - 1, []string{"oncall"}},
 		"Acked":            {"somebody took it: the chain stops, the repost goes on", acked, held{sent(open, "oncall", 0)}, 20 * m, []string{"oncall"}},
