@@ -23,6 +23,9 @@ const (
 	// there is none, nobody can click.
 	firstWait   = time.Second
 	longestWait = 30 * time.Second
+	// longestRest is how long Slack may ask for at most: a day would be a day on
+	// which nobody can answer.
+	longestRest = time.Minute
 	// steady is how long a connection lives that was a good one.
 	steady = 10 * time.Second
 	// grace is for the last acknowledgement to leave.
@@ -127,7 +130,7 @@ func (s *socket) lost(err error) time.Duration {
 	wait -= time.Duration(rand.Int64N(int64(wait) / 4))
 	var limited *slack.RateLimitedError
 	if errors.As(err, &limited) {
-		wait = max(wait, limited.RetryAfter)
+		wait = max(wait, min(limited.RetryAfter, longestRest))
 	}
 	return wait
 }
