@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -113,6 +115,42 @@ func onePayload(body []byte) (string, bool) {
 	return form["payload"][0], true
 }
 
+// maxConns is how many connections are open at a time. Whoever opens more could
+// otherwise use up the files and the memory of the process that also measures and
+// pages.
+const maxConns = 256
+
+// bounded hangs up on what is too much, at once: Slack shows that to the person,
+// who would wait in vain otherwise.
+type bounded struct {
+	net.Listener
+	open atomic.Int64
+}
+
+func (b *bounded) Accept() (net.Conn, error) {
+	for {
+		c, err := b.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if b.open.Add(1) <= maxConns {
+			return &counted{Conn: c, closed: sync.OnceFunc(func() { b.open.Add(-1) })}, nil
+		}
+		b.open.Add(-1)
+		_ = c.Close() // It was promised nothing.
+	}
+}
+
+type counted struct {
+	net.Conn
+	closed func()
+}
+
+func (c *counted) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}
+
 // Serve answers on a listener until ctx ends; a click under way is answered then.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
 	srv := &http.Server{
@@ -121,7 +159,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 	}
 	done := make(chan error, 1)
-	go func() { done <- srv.Serve(l) }()
+	go func() { done <- srv.Serve(&bounded{Listener: l}) }()
 	select {
 	case err := <-done:
 		return err
