@@ -1,11 +1,35 @@
 package main
 
 import (
+	"context"
 	"net/url"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/setpoint-dev/setpoint/internal/approve"
+	"github.com/setpoint-dev/setpoint/internal/escalate"
+	"github.com/setpoint-dev/setpoint/internal/reconcile"
 )
+
+// discreet is a channel of cards that is told no secret of this site. secrets are
+// asked each time, because they rotate.
+type discreet struct {
+	reconcile.Board
+	secrets func() []string
+}
+
+func (d discreet) Post(ctx context.Context, c approve.Card) (approve.Message, error) {
+	return d.Board.Post(ctx, escalate.RedactCard(c, d.secrets()))
+}
+
+func (d discreet) Update(ctx context.Context, m approve.Message, c approve.Card) error {
+	return d.Board.Update(ctx, m, escalate.RedactCard(c, d.secrets()))
+}
+
+func (d discreet) Say(ctx context.Context, m approve.Message, n approve.Note) error {
+	return d.Board.Say(ctx, m, escalate.RedactNote(n, d.secrets()))
+}
 
 // secretValues are the secrets of this site as they are now: what no page may
 // show. A file that cannot be read has none that could have got into a page.

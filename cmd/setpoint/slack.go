@@ -89,7 +89,7 @@ func (d *daemon) connectSlack() error {
 	if err != nil {
 		return err
 	}
-	d.slack, d.options.Board = client, slack.NewBoard(client, c.Channel, "")
+	d.slack, d.options.Board = client, discreet{slack.NewBoard(client, c.Channel, ""), d.site.secretValues}
 	return nil
 }
 
