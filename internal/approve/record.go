@@ -31,6 +31,8 @@ const (
 	// RefusedStorm: nothing is approved while the storm brake is on. A deny is
 	// taken, because it can only stop something.
 	RefusedStorm = "storm"
+	// RefusedAcked: somebody else acknowledged the page before.
+	RefusedAcked = "acknowledged"
 )
 
 // Groups resolves approver groups: "@group" to principals.

@@ -184,19 +184,26 @@ func settleDraft(s *ledger.State, body ledger.Settled) (ledger.Draft, error) {
 }
 
 // Ack records that a person has seen a page. via is how they said so: cli, web,
-// slack or the name of a receiver. Whoever comes second is told by a
-// *approve.Refusal who was first: two people who both think that they have it are
+// slack or the name of a receiver. The first one takes it: who says so again has
+// done so, and who comes later or clicks on what is over gets a *approve.Refusal,
+// which tells them and is no entry. Two people who both think that they have it are
 // worse than none.
 func (d *Desk) Ack(ctx context.Context, page, by, via string) error {
-	err := d.write(ctx, func(s *ledger.State) (ledger.Draft, error) {
+	if err := d.catchUp(ctx); err != nil {
+		return err
+	}
+	err := d.book.append(ctx, func(s *ledger.State) ([]ledger.Draft, error) {
 		p, ok := s.Pages[page]
 		if !ok {
-			return ledger.Draft{}, fmt.Errorf("page %q: %w; setpoint get pages lists them", page, ErrNotFound)
+			return nil, fmt.Errorf("page %q: %w; setpoint get pages lists them", page, ErrNotFound)
+		}
+		if p.EndedAt.IsZero() && p.AckedBy == by {
+			return nil, nil
 		}
 		if r := ackRefused(*p); r != nil {
-			return ledger.Draft{}, r
+			return nil, r
 		}
-		return ledger.Draft{Kind: ledger.KindAck, Service: p.Service, Body: ledger.Ack{Page: page, By: by, Via: via}}, nil
+		return []ledger.Draft{{Kind: ledger.KindAck, Service: p.Service, Body: ledger.Ack{Page: page, By: by, Via: via}}}, nil
 	})
 	if err == nil {
 		d.seenAnew()
@@ -204,18 +211,12 @@ func (d *Desk) Ack(ctx context.Context, page, by, via string) error {
 	return err
 }
 
-// The codes of refused acknowledgements.
-const (
-	refusedAcked = "already-acknowledged"
-	refusedOver  = "over"
-)
-
 func ackRefused(p escalate.Page) *approve.Refusal {
 	switch {
 	case !p.EndedAt.IsZero():
-		return &approve.Refusal{Code: refusedOver, Text: fmt.Sprintf("page %s is over since %s: nothing is left to acknowledge", p.ID, approve.Instant(p.EndedAt))}
+		return &approve.Refusal{Code: approve.RefusedNotOpen, Text: fmt.Sprintf("page %s is over since %s: nothing is left to acknowledge", p.ID, approve.Instant(p.EndedAt))}
 	case p.AckedBy != "":
-		return &approve.Refusal{Code: refusedAcked, Text: fmt.Sprintf("page %s is already acknowledged by %s at %s", p.ID, p.AckedBy, approve.Instant(p.AckedAt))}
+		return &approve.Refusal{Code: approve.RefusedAcked, Text: fmt.Sprintf("page %s is already acknowledged by %s at %s", p.ID, p.AckedBy, approve.Instant(p.AckedAt))}
 	}
 	return nil
 }

@@ -127,10 +127,10 @@ func (s *Server) acknowledged(r *http.Request, receivers []string, body []byte) 
 		return done("Ignored", ""), nil
 	}
 	err := s.o.Desk.Ack(r.Context(), page, agent(e.Event.Agent.ID, e.Event.Agent.Summary), via)
-	var refused *approve.Refusal
+	var late *approve.Refusal
 	switch {
-	case errors.As(err, &refused):
-		return done("Ignored", ""), nil // Somebody was faster.
+	case errors.As(err, &late):
+		return done("Ignored", ""), nil // Somebody took it, or it ended, a moment ago.
 	case err != nil:
 		return nil, err
 	}
