@@ -39,8 +39,10 @@ type Posted struct {
 	Tried     time.Time `json:"tried,omitzero"`
 	Failures  int       `json:"failures"`
 	LastError string    `json:"lastError"`
-	// NotBefore is when the channel wants to hear of us again; zero: any time.
+	// NotBefore is when the channel wants to hear of us again; zero: any time. Limits
+	// is how often in a row it said so.
 	NotBefore time.Time `json:"notBefore,omitzero"`
+	Limits    int       `json:"limits,omitempty"`
 	// Closed: every message shows the end, and nothing is left to be said.
 	Closed bool `json:"closed"`
 }
@@ -179,10 +181,13 @@ func (p Posted) After(err error, text string, now time.Time) Posted {
 	var limited *Limited
 	switch {
 	case err == nil:
-		p.Failures, p.LastError, p.NotBefore, p.Tried = 0, "", time.Time{}, time.Time{}
+		p.Failures, p.LastError, p.NotBefore, p.Tried, p.Limits = 0, "", time.Time{}, time.Time{}, 0
 	case errors.As(err, &limited):
-		// It will be heard again: no failure of the way to people.
-		p.NotBefore, p.LastError = now.Add(limited.After), text
+		// It will be heard again: no failure of the way to people. Where it says the
+		// same each time it is asked later and later, because each attempt is an entry;
+		// and whatever it says, a button of what is over does not stand for an hour.
+		p.Limits++
+		p.NotBefore, p.LastError = now.Add(min(max(limited.After, Backoff(p.Limits)), maxBackoff)), text
 	default:
 		p.Failures++
 		p.Tried, p.LastError = now, text

@@ -88,6 +88,15 @@ func TestPostedAfter(t *testing.T) {
 	if limited.Failures != 2 || !limited.NotBefore.Equal(at(2*time.Minute+30*time.Second)) {
 		t.Errorf("to be asked to wait is no failure: %+v", limited)
 	}
+	for _, rest := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute, 5 * time.Minute} {
+		limited = limited.After(&approve.Limited{After: time.Second}, "limited", at(0))
+		if got := limited.NotBefore.Sub(at(0)); got != rest {
+			t.Errorf("asked to wait %d times in a row: waits %s, want %s", limited.Limits, got, rest)
+		}
+	}
+	if got := p.After(&approve.Limited{After: time.Hour}, "limited", at(0)).NotBefore.Sub(at(0)); got != 5*time.Minute {
+		t.Errorf("asked for an hour: waits %s, want what a failure waits at most", got)
+	}
 	if diff := cmp.Diff(approve.Posted{Ticket: "t7"}, limited.After(nil, "", at(3*time.Minute))); diff != "" {
 		t.Errorf("a success, -want +got:\n%s", diff)
 	}

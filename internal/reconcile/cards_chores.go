@@ -82,6 +82,9 @@ func (r *Reconciler) chore(ctx context.Context, chore approve.Chore, p approve.P
 		if over {
 			next = unannounced(next, p)
 		}
+		if _, stands := next.Live(); chore == approve.Find && failure == nil && !stands {
+			return next, nil // The post failed: that its trace can be looked for heals nothing.
+		}
 		return next.After(failure, shownError(failure), now), nil
 	})
 	r.choreDone(chore, p, failure, now)
