@@ -120,7 +120,7 @@ func (p Posted) standing(c Card, unseen time.Duration) Chore {
 		return Say
 	case c.Final:
 		return Close
-	case c.Open() && unseen >= LookEvery:
+	case c.Open() && (unseen >= LookEvery || unseen < 0): // In the future: of a clock that was set back.
 		return Look
 	}
 	return Nothing

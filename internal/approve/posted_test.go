@@ -57,6 +57,7 @@ func TestChores(t *testing.T) {
 		"Note":             {"what happened is said once the card shows it", shown, ended, 0, approve.Say},
 		"NoteWithoutPlace": {"below a deleted card nothing can be said", with(gone), running, 0, approve.Nothing},
 		"Close":            {"said and shown: closed", said, ended, 0, approve.Close},
+		"SeenInFuture":     {"a clock that was set back must not hide for a day that it was deleted", with(msg), open, -24 * time.Hour, approve.Look},
 		"Closed":           {"a closed card is never touched again", closed, ended, time.Hour, approve.Nothing},
 		"Reopened":         {"a digest that was closed and is wanted again", approve.Posted{Ticket: "digest", Closed: true}, open, 0, approve.Post},
 		"UnderWay":         {"another process posts it just now", begun("b", 10*time.Second), open, 0, approve.Nothing},
