@@ -78,9 +78,11 @@ func (c *cards) mine(ticket string, at time.Time) bool {
 func (c *cards) forget(wanted []wantedCard) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	over := func(ticket string, _ time.Time) bool {
-		return !c.busy[ticket] && !slices.ContainsFunc(wanted, func(w wantedCard) bool { return w.card.Ticket == ticket })
+	still := make(map[string]bool, len(wanted))
+	for _, w := range wanted {
+		still[w.card.Ticket] = true
 	}
+	over := func(ticket string, _ time.Time) bool { return !c.busy[ticket] && !still[ticket] }
 	maps.DeleteFunc(c.looked, over)
 	maps.DeleteFunc(c.begun, over)
 }
@@ -147,7 +149,7 @@ func (r *Reconciler) wantedCards(f *fleet, now time.Time) []wantedCard {
 		digest, storm = s.Cards[approve.DigestCard], stormText(s)
 		charges := s.Charges()
 		for _, t := range carded(s) {
-			if t.State != approve.Open || !pl.listed(t.ID) || pl.cards[t.ID].Rev > 0 {
+			if t.State != approve.Open || !pl.listed[t.ID] || pl.cards[t.ID].Rev > 0 {
 				facts = append(facts, r.cardFacts(s, f, t, charges, now))
 			}
 		}
@@ -188,14 +190,17 @@ type places struct {
 	// but for those that people deleted too often.
 	room    map[string]bool
 	waiting []approve.Ticket
-	cards   map[string]approve.Posted
+	// listed are the ids of those that wait: there may be thousands, and the
+	// ledger is locked meanwhile.
+	listed map[string]bool
+	cards  map[string]approve.Posted
 }
 
 // places gives each open ticket its own card, the oldest first, until the channel
 // is full: two hundred cards in one channel ask nobody anything. Who has one keeps
 // it. While the storm brake is on nothing can be approved, so none is added.
 func (r *Reconciler) places(s *ledger.State) places {
-	pl := places{room: map[string]bool{}, cards: map[string]approve.Posted{}}
+	pl := places{room: map[string]bool{}, listed: map[string]bool{}, cards: map[string]approve.Posted{}}
 	var open []approve.Ticket
 	for id, t := range s.Tickets {
 		if t.State != approve.Open {
@@ -219,7 +224,7 @@ func (r *Reconciler) places(s *ledger.State) places {
 		case len(pl.room) < r.openCards() && !s.Storm.Holds():
 			pl.room[t.ID] = true
 		default:
-			pl.waiting = append(pl.waiting, t)
+			pl.waiting, pl.listed[t.ID] = append(pl.waiting, t), true
 		}
 	}
 	return pl
@@ -230,10 +235,6 @@ func (pl places) unwelcome(ticket string) bool {
 	p := pl.cards[ticket]
 	_, live := p.Live()
 	return !live && len(p.Messages) >= approve.MaxMessages
-}
-
-func (pl places) listed(ticket string) bool {
-	return slices.ContainsFunc(pl.waiting, func(t approve.Ticket) bool { return t.ID == ticket })
 }
 
 func (r *Reconciler) openCards() int {
