@@ -134,6 +134,16 @@ func (r Rule) wait() time.Duration {
 	return r.EscalateAfter
 }
 
+// beat is how often a heartbeat is sent: where what is not posted again is
+// forgotten, often enough that it is not, or the switch that watches for it would
+// go off between two of them.
+func (r Rule) beat() time.Duration {
+	if r.Repost > 0 {
+		return min(r.Heartbeat, mostSilent)
+	}
+	return r.Heartbeat
+}
+
 // The rules of the outbox.
 const (
 	// FailuresToSkip in a row make the next receiver's turn at once: with
@@ -145,6 +155,8 @@ const (
 	// TakeOverAfter is how long a process that began a delivery has to record what
 	// came of it. It is longer than everything that one sends at a time may take.
 	TakeOverAfter = 30 * time.Second
+	// mostSilent is shorter than an Alertmanager keeps an alert.
+	mostSilent = time.Hour
 	// apart is how far the clocks of two replicas may be from each other. What is
 	// further ahead is of a clock that was set back: the next receiver would wait
 	// until that time has come, and nobody knows how long it has waited already.
@@ -253,7 +265,7 @@ func (o outbox) wants(d Delivery, tried bool, r Rule) bool {
 	}
 	every := r.Repost
 	if o.page.Reason == Heartbeat {
-		every = r.Heartbeat
+		every = r.beat()
 	}
 	age := o.now.Sub(d.Sent)
 	return every > 0 && (age >= every || age < 0)

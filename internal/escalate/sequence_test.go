@@ -118,6 +118,21 @@ func TestLinger(t *testing.T) {
 	}
 }
 
+// An Alertmanager forgets what is not posted again within four hours: a longer
+// interval must not set off the dead man's switch that watches for the heartbeat.
+func TestSeldomHeartbeat(t *testing.T) {
+	beat := escalate.NewHeartbeat("oncall", 12*time.Hour, t0)
+	held := []escalate.Delivery{sent(beat, "oncall", 0)}
+	forgetful := []escalate.Rule{{Name: "oncall", Repost: time.Minute, Heartbeat: 12 * time.Hour}}
+	if got := escalate.Due(beat, held, forgetful, at(3*time.Hour)); len(got) != 1 {
+		t.Error("it is forgotten before it is sent again")
+	}
+	lasting := []escalate.Rule{{Name: "oncall", Heartbeat: 12 * time.Hour}}
+	if got := escalate.Due(beat, held, lasting, at(12*time.Hour-1)); len(got) != 0 {
+		t.Error("it is sent more often than was asked for")
+	}
+}
+
 // A heartbeat is due at once, then every interval, to its own receiver, and has no
 // end.
 func TestHeartbeat(t *testing.T) {
