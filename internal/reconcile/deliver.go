@@ -51,6 +51,9 @@ func (o *outbox) recordedOne(x escalate.Delivery) {
 	if o.sent[x.Page][x.Receiver].Delivery == x {
 		delete(o.sent[x.Page], x.Receiver)
 	}
+	if len(o.sent[x.Page]) == 0 {
+		delete(o.sent, x.Page) // There will be other pages, for years.
+	}
 }
 
 // lost are the deliveries that could not be recorded.

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -41,5 +42,22 @@ func TestPlanOfAnEpisodeThatIsOver(t *testing.T) {
 		if got := plan.drafts(s); len(got) != tt.want {
 			t.Errorf("%s: %+v", tt.reason, got)
 		}
+	}
+}
+
+// TestOutboxForgets: of deliveries that the ledger says nothing is left, however
+// many pages there were.
+func TestOutboxForgets(t *testing.T) {
+	o := newOutbox()
+	for i := range 1000 {
+		d := escalate.Delivery{Page: fmt.Sprintf("e%d", i), Receiver: "oncall", Failures: 1}
+		o.put(sent{Delivery: d})
+		o.recordedOne(d)
+	}
+	held := escalate.Delivery{Page: "e1000", Receiver: "oncall"}
+	o.put(sent{Delivery: held})
+	o.recordedOne(escalate.Delivery{Page: "e1000", Receiver: "oncall", Failures: 1})
+	if len(o.sent) != 1 || o.sent["e1000"]["oncall"].Delivery != held {
+		t.Errorf("%d pages are remembered, want the one that is not recorded", len(o.sent))
 	}
 }
