@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -124,5 +125,37 @@ func TestForgedMark(t *testing.T) {
 	defer mu.Unlock()
 	if diff := cmp.Diff([]string{ours, ours}, updated); diff != "" {
 		t.Errorf("our message was not ended: -want +got:\n%s", diff)
+	}
+}
+
+// TestOtherChannel: after the channel was changed an open page is where people look
+// now, and an end is where it was posted.
+func TestOtherChannel(t *testing.T) {
+	const second = "C0000NEW00"
+	s := fakeslack.New(fakeslack.Options{Now: func() time.Time { return now }, Channels: []fakeslack.Channel{{ID: fakeslack.DefaultChannel}, {ID: second}}})
+	srv := httptest.NewServer(s.Handler())
+	t.Cleanup(srv.Close)
+	t.Cleanup(s.Close)
+	w := &world{Slack: s, t: t}
+	w.r = w.receiver(srv.URL, fakeslack.DefaultChannel)
+	if err := w.send(page()); err != nil {
+		t.Fatal(err)
+	}
+	first := w.ref
+	w.r = w.receiver(srv.URL, second)
+	if _, err := w.r.Send(t.Context(), ended(page()), first); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.shown(); len(got) != 2 || got[0] != "over: checkout: recovered" {
+		t.Errorf("the old channel shows %q", got)
+	}
+	if err := w.send(page()); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(s.Messages(second)); got != 1 {
+		t.Errorf("the new channel has %d messages", got)
+	}
+	if got := w.shown(); got[0] != "over: checkout: a newer message shows it" {
+		t.Errorf("the channel that was left shows %q", got)
 	}
 }

@@ -94,7 +94,23 @@ func (r *Receiver) Send(ctx context.Context, p escalate.Page, ref string) (newRe
 		next.ts = k.ts
 		return next.String(), nil
 	}
-	return r.post(ctx, p, next)
+	newRef, err = r.post(ctx, p, next)
+	if err == nil {
+		r.supersede(ctx, p, known)
+	}
+	return newRef, err
+}
+
+// supersede takes back a message that nobody will change any more: its page ended,
+// which it was never told, and is open anew, or the receiver has another channel
+// now. People have been told by then, so this may fail.
+func (r *Receiver) supersede(ctx context.Context, p escalate.Page, old []reference) {
+	p.EndedAt, p.EndReason = r.o.Now(), "a newer message shows it"
+	for _, k := range old {
+		if k.word != over && p.Reason != escalate.Heartbeat {
+			_ = r.update(ctx, p, k) // It was for what is over.
+		}
+	}
 }
 
 // end makes the messages of a page that ended say so: the one that is known, and
