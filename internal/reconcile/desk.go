@@ -22,6 +22,8 @@ type Desk struct {
 	book   *book
 	groups approve.Groups
 	now    func() time.Time
+	// lived is what time it is for a ticket.
+	lived func(t approve.Ticket, now time.Time) time.Time
 	// woken is told the service whose facts changed.
 	woken func(service string)
 	// answered sees each ticket after an answer.
@@ -33,7 +35,7 @@ type Desk struct {
 // NewDesk returns a desk over a store that the caller may write to.
 func NewDesk(store ledger.Store, groups approve.Groups, now func() time.Time) *Desk {
 	return &Desk{
-		book: newBook(store), groups: groups, now: now,
+		book: newBook(store), groups: groups, now: now, lived: func(_ approve.Ticket, now time.Time) time.Time { return now },
 		woken: func(string) {}, answered: func(approve.Ticket) {}, seenAnew: func() {},
 	}
 }
@@ -72,10 +74,13 @@ func (d *Desk) Answer(ctx context.Context, a approve.Answer) (approve.Ticket, er
 			return ledger.Draft{}, &approve.Refusal{Code: approve.RefusedStorm, Text: fmt.Sprintf(
 				"ticket %s cannot be approved while the storm brake is on, since %s: %s", t.ID, s.Storm.Since.UTC().Format("15:04:05Z"), s.Storm.Storm)}
 		}
-		recorded, err := approve.Record(*t, a, d.groups)
+		aged := a
+		aged.At = d.lived(*t, a.At)
+		recorded, err := approve.Record(*t, aged, d.groups)
 		if err != nil {
 			return ledger.Draft{}, err
 		}
+		recorded.At = a.At
 		return ledger.AnswerDraft(s, recorded)
 	})
 	if err != nil {

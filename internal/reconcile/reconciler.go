@@ -56,6 +56,8 @@ type Reconciler struct {
 	assessed  map[string]compare.Assessment
 	looked    map[string]time.Time
 	sightings map[string]sighting
+	// ages are those of open tickets.
+	ages ages
 	// swept is when people were last told, passed when a pass last ended.
 	swept, passed time.Time
 	hints         map[string]time.Time
@@ -114,7 +116,7 @@ func New(ctx context.Context, o Options) (*Reconciler, error) {
 	}
 	r.outbox, r.born = newOutbox(), o.Now()
 	r.cards = cards{busy: map[string]bool{}, looked: map[string]time.Time{}, begun: map[string]time.Time{}}
-	r.woken, r.answered, r.seenAnew = r.nudge, r.tel.answered, r.tellSoon
+	r.woken, r.answered, r.seenAnew, r.Desk.lived = r.nudge, r.tel.answered, r.tellSoon, r.lived
 	if o.Policy == nil && r.rule.fault == "" {
 		r.rule.fault = "no policy was given"
 	}

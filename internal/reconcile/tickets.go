@@ -3,6 +3,8 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/compare"
@@ -39,7 +41,7 @@ func (p *pass) ticketEnd(t approve.Ticket) (approve.State, string) {
 		return approve.Recovered(t), "recovered"
 	}
 	limits := p.r.o.Config.Limits
-	if end := approve.EndAt(t, limits.MinSpacing, p.r.o.Config.Sweep.Interval); !p.now.Before(end) {
+	if end := approve.EndAt(t, limits.MinSpacing, p.r.o.Config.Sweep.Interval); !p.r.lived(t, p.now).Before(end) {
 		switch {
 		case t.State == approve.Open && p.stormed(t):
 			return approve.Withdrawn, gate.ReasonStorm
@@ -59,6 +61,46 @@ func (p *pass) ticketEnd(t approve.Ticket) (approve.State, string) {
 		return approve.Void, gate.ReasonDigest
 	}
 	return "", ""
+}
+
+// ages is since when this process knows of the open ticket of each service: by the
+// clock, and by time that no correction moves.
+type ages struct {
+	mu   sync.Mutex
+	seen map[string]age
+}
+
+type age struct {
+	ticket string
+	at     time.Time
+	mono   time.Duration
+}
+
+// lived is what time it is for a ticket: now, or later where the clock was set back
+// since. An approval does not get young again.
+func (r *Reconciler) lived(t approve.Ticket, now time.Time) time.Time {
+	if r.o.Monotonic == nil {
+		return now
+	}
+	mono := r.o.Monotonic()
+	now = now.Round(0) // What is compared is the clock, which is what tickets are dated by.
+	r.ages.mu.Lock()
+	defer r.ages.mu.Unlock()
+	known, ok := r.ages.seen[t.Service]
+	if !ok || known.ticket != t.ID {
+		known = age{ticket: t.ID, at: now, mono: mono}
+		if t.Asked.After(now) {
+			known.at = t.Asked
+		}
+		if r.ages.seen == nil {
+			r.ages.seen = map[string]age{}
+		}
+		r.ages.seen[t.Service] = known
+	}
+	if at := known.at.Add(mono - known.mono); at.After(now) {
+		return at
+	}
+	return now
 }
 
 // stormed reports whether a ticket could not be approved for a part of its time:
