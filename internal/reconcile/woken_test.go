@@ -155,11 +155,11 @@ func TestSecondAcknowledgement(t *testing.T) {
 			t.Errorf("%d entries of a refusal", n-entries)
 		}
 	}
-	refused("already-acknowledged", "already acknowledged by os:alice at "+at.UTC().Format("2006-01-02 15:04:05 UTC"))
+	refused(approve.RefusedAcked, "already acknowledged by os:alice at "+at.UTC().Format("2006-01-02 15:04:05 UTC"))
 	w.heal()
 	w.run(30 * time.Minute)
 	entries = len(w.entries())
-	refused("over", "is over since ")
+	refused(approve.RefusedNotOpen, "is over since ")
 }
 
 // channel is a receiver of pages in the workspace.
