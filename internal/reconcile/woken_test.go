@@ -235,7 +235,7 @@ func TestAckInSlackReachesTheMessage(t *testing.T) {
 				t.Errorf("after a round: buttons %+v, %s", got.Buttons, got.Blocks)
 			}
 			// Somebody's screen still shows the button.
-			second, err := fake.Press(t.Context(), fakeslack.Press{User: dana, Channel: m.Channel, TS: m.TS, Action: "setpoint-ack", Back: got.Edits, SignedAt: time.Now()})
+			second, err := fake.Press(t.Context(), fakeslack.Press{User: "U0000ERIK0", Channel: m.Channel, TS: m.TS, Action: "setpoint-ack", Back: got.Edits, SignedAt: time.Now()})
 			if err != nil || second.Shown != fakeslack.ShownOK {
 				t.Fatalf("the second click shows %+v, %v", second, err)
 			}
