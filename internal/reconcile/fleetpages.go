@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -102,8 +103,11 @@ func some(all []escalate.Affected) string {
 // sourcePages are those of sources that leave services unknown.
 func (r *Reconciler) sourcePages(out map[string]escalate.Page, blind map[string][]string, now time.Time) {
 	for source, names := range blind {
-		out["source/"+source] = r.fleetPage("source/"+source, escalate.SourceDown,
+		p := r.fleetPage("source/"+source, escalate.SourceDown,
 			fmt.Sprintf("source %s %s; unknown: %s", source, r.sourceFault(source), strings.Join(names, ", ")), now)
+		// As in a storm: news is a doubling, and not each service that goes blind.
+		p.Gist = fmt.Sprintf("source %s %d", source, bits.Len(uint(len(names))))
+		out[p.ID] = p
 	}
 }
 

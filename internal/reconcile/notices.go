@@ -78,7 +78,9 @@ func (r *Reconciler) wanted(f *fleet, now time.Time) map[string]escalate.Page {
 	r.downPages(out, now)
 	r.heartbeats(out, now)
 	if trouble := r.rules().trouble(now); trouble != "" {
-		out["policy"] = r.fleetPage("policy", escalate.PolicyFault, trouble, now)
+		p := r.fleetPage("policy", escalate.PolicyFault, trouble, now)
+		p.Gist = trouble // another fault is news, and its times are those of its begin
+		out[p.ID] = p
 	}
 	if err := r.book.broken(); err != nil {
 		out["ledger"] = r.fleetPage("ledger", escalate.LedgerFault, "the ledger cannot be used, nothing is done: "+err.Error(), now)
