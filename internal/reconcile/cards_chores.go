@@ -74,24 +74,30 @@ func (r *Reconciler) chore(ctx context.Context, chore approve.Chore, p approve.P
 		}
 	}
 	found, failure := r.request(ctx, chore, p, c)
-	now, over := r.o.Now(), doubtless(chore, failure)
+	now := r.o.Now()
 	err := r.recordCard(ctx, p.Ticket, func(_ *ledger.State, next approve.Posted) (approve.Posted, error) {
 		if found != nil {
 			next = found(next)
 		}
-		if over {
-			next = unannounced(next, p)
-		}
-		if _, stands := next.Live(); chore == approve.Find && failure == nil && !stands {
-			return next, nil // The post failed: that its trace can be looked for heals nothing.
-		}
-		return next.After(failure, shownError(failure), now), nil
+		return afterChore(chore, next, p, failure, now), nil
 	})
 	r.choreDone(chore, p, failure, now)
 	if err != nil && !raced(err) {
 		r.log.Error("what the channel holds of a card could not be recorded", "ticket", p.Ticket, "chore", chore, "error", err)
 	}
 	return failure == nil && err == nil
+}
+
+// afterChore is the card once a chore has ended in that failure, or well (nil). p is
+// what was announced.
+func afterChore(chore approve.Chore, next, p approve.Posted, failure error, now time.Time) approve.Posted {
+	if doubtless(chore, failure) {
+		next = unannounced(next, p)
+	}
+	if _, stands := next.Live(); chore == approve.Find && failure == nil && !stands {
+		return next // The post failed: that its trace can be looked for heals nothing.
+	}
+	return next.After(failure, shownError(failure), now)
 }
 
 // unannounced takes back what was announced, unless somebody else has announced

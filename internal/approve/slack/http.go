@@ -127,6 +127,7 @@ type bounded struct {
 	open atomic.Int64
 }
 
+// Accept waits for a connection that there is room for.
 func (b *bounded) Accept() (net.Conn, error) {
 	for {
 		c, err := b.Listener.Accept()
@@ -146,6 +147,7 @@ type counted struct {
 	closed func()
 }
 
+// Close makes room for another one.
 func (c *counted) Close() error {
 	c.closed()
 	return c.Conn.Close()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -106,7 +105,7 @@ func TestForgedMark(t *testing.T) {
 		case strings.HasSuffix(r.URL.Path, "conversations.history"):
 			message := `{"type":"message","ts":%q,"blocks":[{"type":"header","block_id":%q,"text":{"type":"plain_text","text":"x"}}]}`
 			_, _ = fmt.Fprintf(w, `{"ok":true,"messages":[`+message+`,`+message+`]}`, forged, mark, ours, mark)
-		case url.Values(r.Form).Get("ts") == forged:
+		case r.Form.Get("ts") == forged:
 			_, _ = fmt.Fprint(w, `{"ok":false,"error":"cant_update_message"}`)
 		default:
 			mu.Lock()
