@@ -19,9 +19,7 @@ func peopleList() []Mutant {
 		one("resolved-before-opened", "a page that nobody got is opened before it is ended", in("internal/escalate/sequence.go",
 			`if p.EndedAt.IsZero() || !d.First.IsZero() {`, `if p.EndedAt.IsZero() || d.First.IsZero() {`), by(escalatePkg, "TestSequence$|TestOpenedBeforeEnded$")),
 		one("no-second-receiver", "a receiver that fails is given up for the next", in("internal/escalate/due.go",
-			`!known || d.Failures >= FailuresToSkip {
-		return true`, `!known || d.Failures >= 1_000_000 {
-		return true`), by(escalatePkg, "TestDue$|TestOutboxDelivers$"), by(peoplePkg, "TestPeopleKnow$")),
+			`d.Failures >= FailuresToSkip || rule.Down && !o.holds(name) {`, `d.Failures >= 1_000_000 || rule.Down && !known {`), by(escalatePkg, "TestDue$|TestOutboxDelivers$"), by(peoplePkg, "TestPeopleKnow$")),
 		one("channel-down-unpaged", "a card that cannot be posted is a page", in("internal/reconcile/cards.go",
 			`case live, !may, p.Failures > 0, age >= askFor,`, `case live, !may, p.Failures > 1_000_000, age >= 1_000*askFor,`), by(reconcilePkg, "TestCardFaults$")),
 		one("heartbeat-by-another-way", "a heartbeat goes the way of that receiver's pages", in("internal/escalate/heartbeat.go",
