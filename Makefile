@@ -26,7 +26,8 @@ tools: # The real servers that the tests run against.
 
 .PHONY: test
 test: tools ## Run every test but the long suites.
-	$(GO) test -timeout 9m ./...
+	@# One package more than processors: some wait for real servers most of their time.
+	$(GO) test -p $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) -timeout 9m ./...
 
 .PHONY: race
 race: tools ## Run the tests with the race detector.
