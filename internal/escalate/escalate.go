@@ -163,11 +163,19 @@ func digest(v any) string {
 // AlertName is the label alertname of pages at Alertmanager.
 const AlertName = "SetpointEscalation"
 
+// HeartbeatName is that of heartbeats: a route that wakes people for every page,
+// by AlertName, must not wake them for a sign of life.
+const HeartbeatName = "SetpointHeartbeat"
+
 // Labels are the identity of the page at Alertmanager. They do not change
 // during an episode.
 func (p Page) Labels() map[string]string {
+	name := AlertName
+	if p.Reason == Heartbeat {
+		name = HeartbeatName
+	}
 	return map[string]string{
-		"alertname": AlertName, "service": p.Service, "episode": p.ID,
+		"alertname": name, "service": p.Service, "episode": p.ID,
 		"severity": p.Severity, "reason": p.Reason,
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/spec"
 )
 
@@ -18,7 +19,7 @@ func NewHeartbeat(receiver string, every time.Duration, now time.Time) Page {
 		ID: HeartbeatID(receiver), Reason: Heartbeat, Now: Heartbeat, Severity: Severity(Heartbeat),
 		Summary: "setpoint: heartbeat, nothing to do",
 		Text: fmt.Sprintf("Setpoint can reach %s. This is sent every %s; when it stays away, pages may stay away too.\nSent at %s",
-			receiver, spec.FormatDuration(every), instant(now)),
+			receiver, spec.FormatDuration(every), approve.Instant(now)),
 		// One beat is like the other: only the first of them is an entry.
 		Gist: Heartbeat, Receivers: []string{receiver}, Since: now,
 	}

@@ -146,7 +146,3 @@ func over(window time.Duration) string {
 	}
 	return " over " + spec.FormatDuration(window)
 }
-
-func instant(t time.Time) string { return approve.Instant(t) }
-
-func percent(ratio float64) string { return approve.Percent(ratio) }

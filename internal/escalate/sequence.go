@@ -22,7 +22,7 @@ func Sequence(p Page, d Delivery) []Page {
 // late is the page as it would have been opened, and says that it is over.
 func (p Page) late() Page {
 	p = p.Over()
-	over := fmt.Sprintf("over already: ended at %s (%s), and could not be delivered before", instant(p.EndedAt), p.EndReason)
+	over := fmt.Sprintf("over already: ended at %s (%s), and could not be delivered before", approve.Instant(p.EndedAt), p.EndReason)
 	p.Text = "This is " + over + "\n" + p.Text
 	p.Lead.Broken = approve.OneLine("this is "+over+"; "+strings.TrimPrefix(p.Lead.Broken, "over: "), approve.MaxLine)
 	p.Summary = execute.CleanText("over already: "+strings.TrimPrefix(p.Summary, "over: "), maxSummary)

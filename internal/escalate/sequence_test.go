@@ -159,6 +159,10 @@ func TestHeartbeat(t *testing.T) {
 	if beat.Severity != escalate.SeverityNone {
 		t.Errorf("a heartbeat is %s", beat.Severity)
 	}
+	// Whoever routes every page to a pager must not be woken by a sign of life.
+	if got, of := beat.Labels()["alertname"], page().Labels()["alertname"]; got != "SetpointHeartbeat" || of != "SetpointEscalation" {
+		t.Errorf("a heartbeat is the alert %s, a page %s", got, of)
+	}
 	beat.EndedAt, beat.EndReason = at(time.Minute), "not-configured"
 	if got := escalate.Due(beat, []escalate.Delivery{d}, beating, at(2*time.Hour)); got != nil {
 		t.Errorf("the end of a heartbeat goes to %v", got)

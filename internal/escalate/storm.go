@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/approve"
 	"github.com/setpoint-dev/setpoint/internal/compare"
 )
 
@@ -60,11 +61,11 @@ func (a Affected) burn() float64 {
 func (a Affected) line() string {
 	what := fmt.Sprintf("unknown (%s)", orWord(string(a.Assessment.Reason), "no measurement"))
 	if o, ok := a.Assessment.Worst(); ok && o.Judge.Known() {
-		what = fmt.Sprintf("%s %s errors%s, %s allowed", o.ID, percent(o.Judge.ErrorRatio), over(o.Judge.ID.Window), percent(1-o.Target))
+		what = fmt.Sprintf("%s %s errors%s, %s allowed", o.ID, approve.Percent(o.Judge.ErrorRatio), over(o.Judge.ID.Window), approve.Percent(1-o.Target))
 	} else if a.Assessment.State != compare.Unknown {
 		what = orWord(string(a.Assessment.State), "missed")
 	}
-	return fmt.Sprintf("%s: %s, since %s", a.Service, what, instant(a.Since))
+	return fmt.Sprintf("%s: %s, since %s", a.Service, what, approve.Instant(a.Since))
 }
 
 // StormGist is what makes the page of a storm worth sending again: another source
